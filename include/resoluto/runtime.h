@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * runtime.h - the isolation and placement seam: what launches, watches and destroys sandboxes
+ * (seed 003, SandboxRuntime).
+ *
+ * A runtime is an operation table and an instance.  "microvm" is the local one: a QEMU microVM,
+ * no root, no daemon, no network card.  "fake" counts calls and plays back a script: the model
+ * for tests.  tests/contract/runtime.c holds both to the promises below.
+ *
+ * Failures   negative errno values; a caller can act on
+ *              -EINVAL  the spec is wrong: a mistake of the caller
+ *              -EEXIST  a sandbox with this id is there already
+ *              -EBUSY, -EAGAIN   no room now, later perhaps
+ *              -ENOENT  destroy, logs: no such sandbox
+ * Ownership  everything in a spec is borrowed for the length of the call.
+ * Threads    one runtime, one thread at a time.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "resoluto/conduit.h"
+#include "resoluto/err.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+	RESOLUTO_ID_MAX = 40,          /* bytes of a run id */
+	RESOLUTO_REASON_MAX = 256,     /* bytes of a reason, the 0 included */
+	RESOLUTO_LOG_TAIL_LINES = 200, /* the seeds' default for logs() */
+};
+
+#define RESOLUTO_DEFAULT_MEMORY_BYTES (4ull << 30) /* seeds: Resources memory="4Gi" */
+#define RESOLUTO_DEFAULT_CPU_MILLI 2000u           /* seeds: cpu="2" */
+
+/* What a sandbox may use (seed 003, Resources).  0 = the default. */
+struct resoluto_resources {
+	uint64_t memory_bytes; /* RAM of the guest */
+	uint32_t cpu_milli;    /* thousandths of a CPU; a microVM rounds up to whole ones */
+	uint64_t disk_bytes;   /* scratch disk; 0 = files of the guest live in its memory */
+};
+
+/* One sandbox to launch (seed 003, SandboxLaunchSpec). */
+struct resoluto_launch_spec {
+	size_t struct_size;             /* sizeof(struct resoluto_launch_spec) */
+	const char *id;                 /* [a-z0-9][a-z0-9-]{0,39}; unique per runtime */
+	const char *image;              /* what the runtime boots: for microvm the path of a squashfs */
+	/* NULL-terminated KEY=VALUE: the RESOLUTO_* contract (docs/environment.md) that configures
+	 * the runner, and the program's own variables. */
+	const char *const *env;
+	const char *const *labels;      /* NULL-terminated KEY=VALUE; resoluto.run_id, resoluto.node_id ... */
+	struct resoluto_resources resources;
+	struct resoluto_conduit *conduit; /* where inputs lie and outputs go; a microVM needs a localfs one */
+	const char *store_prefix;       /* "run/<id>": the sandbox sees nothing else of the conduit */
+	uint64_t deadline_ms;           /* from launch; 0 = none */
+	bool has_stdin;                 /* send_stdin will be used; else the program's stdin is empty */
+};
+
+struct resoluto_handle {
+	char id[RESOLUTO_ID_MAX + 1];
+	void *state; /* the runtime's own */
+};
+
+enum resoluto_phase {
+	RESOLUTO_PHASE_PENDING,
+	RESOLUTO_PHASE_RUNNING,
+	RESOLUTO_PHASE_SUCCEEDED,
+	RESOLUTO_PHASE_FAILED,
+	RESOLUTO_PHASE_UNKNOWN,
+};
+
+struct resoluto_status {
+	enum resoluto_phase phase;
+	char reason[RESOLUTO_REASON_MAX]; /* "" or one of the reasons of docs/result.md; a substrate's own word too */
+	int exit_code;                    /* of the sandbox, not of the program; -1 unknown */
+};
+
+struct resoluto_runtime;
+
+/* Every member is required; what a runtime cannot do returns -EOPNOTSUPP. */
+struct resoluto_runtime_ops {
+	const char *name;
+
+	/* Start a sandbox; *ret_handle stays valid until destroy. */
+	int (*launch)(struct resoluto_runtime *runtime, const struct resoluto_launch_spec *spec,
+		      struct resoluto_handle *ret_handle, struct resoluto_err *err);
+	/* What is known now, without waiting.  Gone = 0 and RESOLUTO_PHASE_UNKNOWN. */
+	int (*status)(struct resoluto_runtime *runtime, struct resoluto_handle *handle,
+		      struct resoluto_status *ret_status, struct resoluto_err *err);
+	/* Stop it by force if it runs, remove every resource of it.  Twice is fine. */
+	int (*destroy)(struct resoluto_runtime *runtime, struct resoluto_handle *handle,
+		       struct resoluto_err *err);
+	/* Destroy every sandbox that has all these labels (KEY=VALUE, NULL-terminated; none = all).
+	 * Returns how many; a failure to list is a failure, never 0. */
+	int (*sweep)(struct resoluto_runtime *runtime, const char *const *labels,
+		     struct resoluto_err *err);
+	/* The last tail_lines lines the substrate (not the program) printed: untrusted, for
+	 * forensics.  *ret_text: free(). */
+	int (*logs)(struct resoluto_runtime *runtime, struct resoluto_handle *handle,
+		    unsigned tail_lines, char **ret_text, struct resoluto_err *err);
+
+	/* Beyond the seeds. */
+
+	/* Sleep until something may have changed for this sandbox, extra_fd (-1: none) is readable,
+	 * or timeout_ms is over.  Returns 1 if extra_fd is readable, else 0. */
+	int (*wait)(struct resoluto_runtime *runtime, struct resoluto_handle *handle, int extra_fd,
+		    int timeout_ms, struct resoluto_err *err);
+	/* Hand over bytes of the program's standard input without waiting.  Returns how many were
+	 * taken; 0 = full, wait() first; -EPIPE = the program does not read any more. */
+	ssize_t (*send_stdin)(struct resoluto_runtime *runtime, struct resoluto_handle *handle,
+			      const void *bytes, size_t len, struct resoluto_err *err);
+	int (*close_stdin)(struct resoluto_runtime *runtime, struct resoluto_handle *handle,
+			   struct resoluto_err *err);
+	/* Deliver a signal to the program, not to the sandbox. */
+	int (*signal)(struct resoluto_runtime *runtime, struct resoluto_handle *handle, int signo,
+		      struct resoluto_err *err);
+	/* What the runtime proved about the isolation of this sandbox: a JSON object (the result's
+	 * `isolation`).  *ret_json: free(). */
+	int (*isolation)(struct resoluto_runtime *runtime, struct resoluto_handle *handle,
+			 char **ret_json, struct resoluto_err *err);
+
+	void (*close)(struct resoluto_runtime *runtime);
+};
+
+/* A runtime's own struct starts with this. */
+struct resoluto_runtime {
+	const struct resoluto_runtime_ops *ops;
+};
+
+struct resoluto_microvm_options {
+	size_t struct_size;
+	const char *state_dir; /* NULL: RESOLUTO_STATE_DIR or its default (docs/environment.md) */
+	const char *qemu;      /* the rest, NULL: from the configuration, docs/environment.md */
+	const char *kernel;
+	const char *initrd;
+	const char *accel;     /* "kvm" or "tcg": what provisioning recorded; never chosen here */
+	const char *shim;      /* path of resoluto-shim */
+};
+
+/**
+ * The local runtime.  options may be NULL.  Release with resoluto_runtime_close().
+ */
+int resoluto_runtime_microvm_new(const struct resoluto_microvm_options *options,
+				 struct resoluto_runtime **ret_runtime, struct resoluto_err *err);
+
+/* What the fake runtime does, and what it was asked.  All counters start at 0. */
+struct resoluto_fake {
+	size_t struct_size;
+	/* Script: called at each launch with the conduit and prefix; may put objects as a guest
+	 * would.  NULL: nothing is written.  A negative return fails the launch. */
+	int (*guest)(void *ctx, const struct resoluto_launch_spec *spec);
+	void *ctx;
+	/* Phases that successive status calls report; the last one repeats.  NULL: RUNNING. */
+	const struct resoluto_status *statuses;
+	size_t status_count;
+	/* Counters. */
+	unsigned launches, status_calls, destroys, sweeps, logs_calls, waits, signals;
+	unsigned alive, alive_max;
+	size_t stdin_bytes;
+};
+
+/** A runtime that starts nothing.  fake is borrowed for the life of the runtime. */
+int resoluto_runtime_fake_new(struct resoluto_fake *fake, struct resoluto_runtime **ret_runtime,
+			      struct resoluto_err *err);
+
+/** Release a runtime; sandboxes that run are destroyed.  NULL is allowed. */
+void resoluto_runtime_close(struct resoluto_runtime *runtime);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/config.h"
+#include "base/io.h"
+
+#define SYSTEM_CONFIG "/etc/resoluto-sandbox/local.env"
+#define SYSTEM_CACHE "/var/cache/resoluto-sandbox"
+#define SYSTEM_STATE "/var/lib/resoluto-sandbox"
+
+enum { CONFIG_MAX = 64 * 1024 }; /* bytes of a configuration file */
+
+struct config {
+	char *path;          /* owned: the file that was read; NULL: none */
+	struct strv entries; /* KEY=VALUE */
+	char state_dir[PATH_MAX], cache_dir[PATH_MAX];
+};
+
+void config_free(struct config **config)
+{
+	if (!*config)
+		return;
+	free((*config)->path);
+	strv_done(&(*config)->entries);
+	free(*config);
+	*config = NULL;
+}
+
+/* KEY=VALUE as provisioning writes it: no quotes needed, one pair of them taken off. */
+static int add_line(struct config *config, char *line)
+{
+	char *value = strchr(line, '=');
+	size_t n;
+
+	if (line[0] == '#' || !value)
+		return 0;
+	if (strncmp(line, "export ", 7) == 0)
+		line += 7;
+	*value++ = '\0';
+	n = strlen(value);
+	if (n >= 2 && (value[0] == '\'' || value[0] == '"') && value[n - 1] == value[0]) {
+		value[n - 1] = '\0';
+		value++;
+	}
+	return strv_addf(&config->entries, "%s=%s", line, value);
+}
+
+static int read_config(struct config *config, const char *path, struct resoluto_err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT(0);
+	char *rest, *line;
+	int r = read_file_at(AT_FDCWD, path, CONFIG_MAX, &text, err);
+
+	if (r < 0)
+		return r;
+	config->path = strdup(path);
+	if (!config->path)
+		return resoluto_fail(err, -ENOMEM, "read %s", path);
+	rest = text.data;
+	while ((line = strsep(&rest, "\n"))) {
+		r = add_line(config, line);
+		if (r < 0)
+			return resoluto_fail(err, r, "read %s", path);
+	}
+	return 0;
+}
+
+/* "$NAME/suffix", or "$HOME/fallback/suffix" where NAME is not set. */
+static void home_path(const char *name, const char *fallback, const char *suffix, char *ret, size_t cap)
+{
+	const char *base = getenv(name), *home = getenv("HOME");
+
+	if (base && base[0] == '/')
+		snprintf(ret, cap, "%s/%s", base, suffix);
+	else
+		snprintf(ret, cap, "%s/%s/%s", home && home[0] ? home : "/nonexistent", fallback, suffix);
+}
+
+static int read_first(struct config *config, struct resoluto_err *err)
+{
+	const char *named = getenv("RESOLUTO_LOCAL_ENV");
+	char user[PATH_MAX];
+
+	if (named && named[0])
+		return read_config(config, named, err);
+	home_path("XDG_CONFIG_HOME", ".config", "resoluto-sandbox/local.env", user, sizeof(user));
+	if (access(user, F_OK) == 0)
+		return read_config(config, user, err);
+	if (access(SYSTEM_CONFIG, F_OK) == 0)
+		return read_config(config, SYSTEM_CONFIG, err);
+	return 0;
+}
+
+static void set_dir(const struct config *config, const char *name, const char *system,
+		    const char *xdg, const char *fallback, char ret[PATH_MAX])
+{
+	const char *given = config_get(config, name);
+
+	if (given && given[0])
+		snprintf(ret, PATH_MAX, "%s", given);
+	else if (geteuid() == 0)
+		snprintf(ret, PATH_MAX, "%s", system);
+	else
+		home_path(xdg, fallback, "resoluto-sandbox", ret, PATH_MAX);
+}
+
+int config_load(struct config **ret_config, struct resoluto_err *err)
+{
+	CLEANUP(config_free) struct config *config = calloc(1, sizeof(*config));
+	int r;
+
+	if (!config)
+		return resoluto_fail(err, -ENOMEM, "load configuration");
+	r = read_first(config, err);
+	if (r < 0)
+		return resoluto_fail_in(err, r, "load configuration");
+	set_dir(config, "RESOLUTO_STATE_DIR", SYSTEM_STATE, "XDG_STATE_HOME", ".local/state",
+		config->state_dir);
+	set_dir(config, "RESOLUTO_CACHE_DIR", SYSTEM_CACHE, "XDG_CACHE_HOME", ".cache",
+		config->cache_dir);
+	*ret_config = mem_take(&config);
+	return 0;
+}
+
+static const char *file_value(const struct config *config, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (size_t i = config->entries.count; i > 0; i--) {
+		const char *entry = config->entries.items[i - 1];
+
+		if (strncmp(entry, name, n) == 0 && entry[n] == '=')
+			return entry + n + 1;
+	}
+	return NULL;
+}
+
+const char *config_get(const struct config *config, const char *name)
+{
+	const char *value = getenv(name);
+
+	return value ? value : file_value(config, name);
+}
+
+const char *config_origin(const struct config *config, const char *name)
+{
+	if (getenv(name))
+		return "environment";
+	return file_value(config, name) ? config->path : "default";
+}
+
+const char *config_state_dir(const struct config *config)
+{
+	return config->state_dir;
+}
+
+const char *config_cache_dir(const struct config *config)
+{
+	return config->cache_dir;
+}
+
+const char *config_system_cache_dir(const struct config *config)
+{
+	return strcmp(config->cache_dir, SYSTEM_CACHE) == 0 ? NULL : SYSTEM_CACHE;
+}
+
+static char *helper_in(const char *dir, const char *name)
+{
+	char *path = NULL;
+
+	if (!dir || asprintf(&path, "%s/%s", dir, name) < 0)
+		return NULL;
+	if (access(path, X_OK) == 0)
+		return path;
+	free(path);
+	return NULL;
+}
+
+static char *helper_beside_us(const char *name)
+{
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash;
+
+	if (n < 0)
+		return NULL;
+	self[n] = '\0';
+	slash = strrchr(self, '/');
+	if (!slash)
+		return NULL;
+	*slash = '\0';
+	return helper_in(self, name);
+}
+
+int config_find_helper(const struct config *config, const char *name, char **ret_path,
+		       struct resoluto_err *err)
+{
+	const char *dir = config_get(config, "RESOLUTO_LIBEXEC_DIR");
+	char *path = helper_in(dir, name);
+
+	if (!path && !dir)
+		path = helper_beside_us(name);
+	if (!path && !dir)
+		path = helper_in(LIBEXEC_DIR, name);
+	if (!path)
+		return resoluto_fail(err, -ENOENT,
+				     "%s is not in %s; install the package whole or set RESOLUTO_LIBEXEC_DIR",
+				     name, dir ? dir : LIBEXEC_DIR);
+	*ret_path = path;
+	return 0;
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/path.h"
+#include "base/random.h"
+
+enum { COPY_SIZE = 256 * 1024 }; /* bytes moved per read() */
+
+void fd_close(int *fd)
+{
+	int kept = errno;
+
+	if (*fd >= 0)
+		(void) close(*fd);
+	*fd = -1;
+	errno = kept;
+}
+
+int write_all(int fd, const void *bytes, size_t len)
+{
+	const char *at = bytes;
+
+	while (len > 0) {
+		ssize_t n = write(fd, at, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		at += n;
+		len -= (size_t) n;
+	}
+	return 0;
+}
+
+ssize_t read_up_to(int fd, void *bytes, size_t cap)
+{
+	size_t done = 0;
+
+	while (done < cap) {
+		ssize_t n = read(fd, (char *) bytes + done, cap - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		done += (size_t) n;
+	}
+	return (ssize_t) done;
+}
+
+int read_rest(int fd, struct buf *buf)
+{
+	for (;;) {
+		size_t room = buf->max - buf->len;
+		ssize_t n;
+		char extra;
+		int r;
+
+		if (room == 0) {
+			n = read_up_to(fd, &extra, 1);
+			return n < 0 ? (int) n : n > 0 ? -E2BIG : 0;
+		}
+		if (room > 64 * 1024)
+			room = 64 * 1024;
+		r = buf_reserve(buf, room);
+		if (r < 0)
+			return r;
+		n = read_up_to(fd, buf->data + buf->len, room);
+		if (n < 0)
+			return (int) n;
+		buf->len += (size_t) n;
+		buf->data[buf->len] = '\0';
+		if ((size_t) n < room)
+			return 0;
+	}
+}
+
+int read_file_at(int dirfd, const char *path, size_t max, struct buf *ret_buf,
+		 struct resoluto_err *err)
+{
+	CLEANUP(fd_close) int fd = -1;
+	struct stat st;
+	int r;
+
+	*ret_buf = BUF_INIT(max);
+	fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return resoluto_fail(err, -errno, "open %s", path);
+	if (fstat(fd, &st) < 0)
+		return resoluto_fail(err, -errno, "stat %s", path);
+	/* /proc and /sys files are regular with size 0, so the size is no use here. */
+	if (!S_ISREG(st.st_mode))
+		return resoluto_fail(err, S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL,
+				     "%s is not a regular file", path);
+	r = read_rest(fd, ret_buf);
+	if (r < 0) {
+		buf_done(ret_buf);
+		if (r == -E2BIG)
+			return resoluto_fail(err, r, "%s is larger than %zu bytes", path, max);
+		return resoluto_fail(err, r, "read %s", path);
+	}
+	return 0;
+}
+
+static int write_and_flush(int fd, const void *bytes, size_t len, mode_t mode)
+{
+	int r = write_all(fd, bytes, len);
+
+	if (r < 0)
+		return r;
+	if (fchmod(fd, mode) < 0 || fsync(fd) < 0)
+		return -errno;
+	return 0;
+}
+
+int replace_file_at(int dirfd, const char *name, const void *bytes, size_t len, mode_t mode,
+		    struct resoluto_err *err)
+{
+	CLEANUP(fd_close) int fd = -1;
+	char id[RANDOM_ID_SIZE], part[300];
+	int r;
+
+	r = random_id(id);
+	if (r < 0)
+		return resoluto_fail(err, r, "get random bytes");
+	snprintf(part, sizeof(part), "%s.%s.part", name, id);
+	fd = openat(dirfd, part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return resoluto_fail(err, -errno, "create %s", part);
+	r = write_and_flush(fd, bytes, len, mode);
+	if (r == 0 && renameat(dirfd, part, dirfd, name) < 0)
+		r = -errno;
+	if (r < 0) {
+		(void) unlinkat(dirfd, part, 0);
+		return resoluto_fail(err, r, "write %s", name);
+	}
+	return 0;
+}
+
+static int copy_by_kernel(int from, int to, uint64_t *ret_size)
+{
+	for (;;) {
+		ssize_t n = copy_file_range(from, NULL, to, NULL, 1 << 30, 0);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
+		*ret_size += (uint64_t) n;
+	}
+}
+
+static int copy_by_hand(int from, int to, uint64_t *ret_size)
+{
+	CLEANUP(mem_free) char *bytes = malloc(COPY_SIZE);
+
+	if (!bytes)
+		return -ENOMEM;
+	for (;;) {
+		ssize_t n = read_up_to(from, bytes, COPY_SIZE);
+		int r;
+
+		if (n <= 0)
+			return (int) n;
+		r = write_all(to, bytes, (size_t) n);
+		if (r < 0)
+			return r;
+		*ret_size += (uint64_t) n;
+	}
+}
+
+int copy_fd(int from, int to, uint64_t *ret_size, struct resoluto_err *err)
+{
+	uint64_t size = 0;
+	int r;
+
+	if (lseek(from, 0, SEEK_SET) < 0)
+		return resoluto_fail(err, -errno, "seek");
+	r = copy_by_kernel(from, to, &size);
+	if (r < 0 && size == 0)
+		r = copy_by_hand(from, to, &size);
+	if (r < 0)
+		return resoluto_fail(err, r, "copy");
+	if (ret_size)
+		*ret_size = size;
+	return 0;
+}
+
+int fd_set_nonblock(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+		return -errno;
+	return 0;
+}
+
+int fd_set_cloexec(int fd, int on)
+{
+	return fcntl(fd, F_SETFD, on ? FD_CLOEXEC : 0) < 0 ? -errno : 0;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * chunk_writer.h - collect event lines into numbered, immutable chunks and decide when to ship one.
+ *
+ * A chunk goes out at CHUNK_BYTES, or when a token is there (interfaces: burst of 2,000 flushes, one
+ * more every 500 ms for a local store, 2 s for an object store, 60 s beyond chunk 500,000), so that a
+ * line is seen in milliseconds and a long run stays below 999,999 chunks.  After quiet of
+ * CHUNK_HEARTBEAT_MS a heartbeat is written.  Time is an argument (milliseconds, monotonic, and
+ * seconds since the epoch for ts); randomness too (span ids come from the caller).
+ */
+
+#include "wire/event.h"
+
+enum {
+	CHUNK_BYTES = 64 * 1024,
+	CHUNK_BURST = 2000,
+	CHUNK_LOCAL_MS = 500,
+	CHUNK_OBJECT_MS = 2000,
+	CHUNK_LATE_MS = 60 * 1000,
+	CHUNK_LATE_NUMBER = 500000,
+	CHUNK_HEARTBEAT_MS = 30 * 1000,
+};
+
+struct chunk_writer;
+
+struct chunk_writer_options {
+	const char *run_id;     /* borrowed for the life of the writer */
+	bool object_store;      /* the slower refill */
+	/* Store one chunk whole; key is "events-NNNNNN.jsonl".  0 or a negative errno value, which the
+	 * call that shipped returns; the chunk stays and is tried again at the next flush. */
+	int (*put)(void *ctx, const char *key, const void *bytes, size_t len);
+	void *ctx;
+	uint64_t now_ms;
+};
+
+int chunk_writer_new(const struct chunk_writer_options *options, struct chunk_writer **ret_writer);
+void chunk_writer_free(struct chunk_writer **writer); /* a cleanup function; ships nothing */
+
+/* head->run_id is filled in by the writer. */
+int chunk_writer_event(struct chunk_writer *writer, const struct event_head *head,
+		       const char *data_json, uint64_t now_ms);
+int chunk_writer_piece(struct chunk_writer *writer, const struct event_head *head,
+		       const struct event_piece *piece, uint64_t now_ms);
+/* Ship if it is time, write a heartbeat (ts in seconds since the epoch) if it was quiet. */
+int chunk_writer_tick(struct chunk_writer *writer, uint64_t now_ms, double ts);
+/* When the next tick is due (monotonic ms); UINT64_MAX never happens, since a heartbeat is always due. */
+uint64_t chunk_writer_due_ms(const struct chunk_writer *writer, uint64_t now_ms);
+/* Ship what waits, whatever the tokens say. */
+int chunk_writer_flush(struct chunk_writer *writer);
+uint32_t chunk_writer_count(const struct chunk_writer *writer); /* chunks shipped */
+
+/*
+ * Cut a byte stream into pieces: whole lines, or EVENT_LINE_BYTES of one.  What has no newline yet
+ * stays until more comes, line_cutter_idle() (a prompt: after a moment of quiet) or _end().
+ */
+struct line_cutter {
+	struct buf held; /* BUF_INIT(EVENT_LINE_BYTES) */
+};
+
+typedef int line_cutter_fn(void *ctx, const void *bytes, size_t len, bool has_newline);
+
+int line_cutter_feed(struct line_cutter *cutter, const void *bytes, size_t len,
+		     line_cutter_fn *fn, void *ctx);
+int line_cutter_idle(struct line_cutter *cutter, line_cutter_fn *fn, void *ctx);
