@@ -74,6 +74,10 @@ int resoluto_image_list(const struct resoluto_image_options *options,
 			int (*each)(void *ctx, const struct resoluto_image *image), void *ctx,
 			struct resoluto_err *err);
 
+/** Give what ref names (fetched if need be) the further name `name` in the cache: "base:0.1.0". */
+int resoluto_image_tag(const char *ref, const char *name,
+		       const struct resoluto_image_options *options, struct resoluto_err *err);
+
 /** Forget ref; its squashfs goes when no other name has it.  -ENOENT if it is not there. */
 int resoluto_image_remove(const char *ref, const struct resoluto_image_options *options,
 			  struct resoluto_err *err);
