@@ -73,7 +73,7 @@ typedef int resoluto_object_fn(void *ctx, const struct resoluto_object *object);
  * Release with resoluto_conduit_close().
  */
 int resoluto_conduit_open_url(const char *url, struct resoluto_conduit **ret_conduit,
-			      struct resoluto_err *err);
+                              struct resoluto_err *err);
 
 /** Release a conduit.  NULL is allowed. */
 void resoluto_conduit_close(struct resoluto_conduit *conduit);
@@ -86,11 +86,11 @@ void resoluto_conduit_close(struct resoluto_conduit *conduit);
  * memory:// and stdout://, a power cut.
  */
 int resoluto_conduit_put(struct resoluto_conduit *conduit, const char *key,
-			 const struct resoluto_source *source, struct resoluto_err *err);
+                         const struct resoluto_source *source, struct resoluto_err *err);
 
 /** The same for bytes in memory. */
-int resoluto_conduit_put_bytes(struct resoluto_conduit *conduit, const char *key,
-			       const void *bytes, size_t len, struct resoluto_err *err);
+int resoluto_conduit_put_bytes(struct resoluto_conduit *conduit, const char *key, const void *bytes,
+                               size_t len, struct resoluto_err *err);
 
 /**
  * Fetch the object at key into sink.
@@ -98,14 +98,14 @@ int resoluto_conduit_put_bytes(struct resoluto_conduit *conduit, const char *key
  * After a failure the sink may have received the first part of the object: throw that away.
  */
 int resoluto_conduit_get(struct resoluto_conduit *conduit, const char *key,
-			 const struct resoluto_sink *sink, struct resoluto_err *err);
+                         const struct resoluto_sink *sink, struct resoluto_err *err);
 
 /**
  * Fetch an object of at most max bytes whole (-EFBIG over that).  *ret_bytes is malloc'd, with a 0
  * behind its last byte; release with free().
  */
 int resoluto_conduit_get_bytes(struct resoluto_conduit *conduit, const char *key, size_t max,
-			       char **ret_bytes, size_t *ret_len, struct resoluto_err *err);
+                               char **ret_bytes, size_t *ret_len, struct resoluto_err *err);
 
 /**
  * Call each() once for every object whose key starts with prefix, in ascending byte order of the
@@ -114,7 +114,7 @@ int resoluto_conduit_get_bytes(struct resoluto_conduit *conduit, const char *key
  * or replaced meanwhile may or may not appear.  each() must not use this conduit.
  */
 int resoluto_conduit_list(struct resoluto_conduit *conduit, const char *prefix,
-			  resoluto_object_fn *each, void *ctx, struct resoluto_err *err);
+                          resoluto_object_fn *each, void *ctx, struct resoluto_err *err);
 
 /**
  * Copy every object beneath src_prefix to the same place beneath dst_prefix (both without a final
@@ -122,12 +122,12 @@ int resoluto_conduit_list(struct resoluto_conduit *conduit, const char *prefix,
  * NULL).  Returns how many were copied.
  */
 int resoluto_conduit_copy_prefix(struct resoluto_conduit *conduit, const char *src_prefix,
-				 const char *dst_prefix, const char *const *exclude_segments,
-				 struct resoluto_err *err);
+                                 const char *dst_prefix, const char *const *exclude_segments,
+                                 struct resoluto_err *err);
 
 /** Remove every object beneath prefix (without a final '/'); none is fine.  Returns how many. */
 int resoluto_conduit_delete_prefix(struct resoluto_conduit *conduit, const char *prefix,
-				   struct resoluto_err *err);
+                                   struct resoluto_err *err);
 
 #ifdef __cplusplus
 }

@@ -23,10 +23,10 @@ extern "C" {
 #endif
 
 enum {
-	RESOLUTO_DEAD_AFTER_MS = 120 * 1000, /* seeds: default of the driver; the facade has 600 s */
-	RESOLUTO_POLL_INTERVAL_MS = 1000,    /* between status polls; output is shown as it comes */
-	RESOLUTO_FATAL_POLLS = 15,           /* polls before a bad state counts as final */
-	RESOLUTO_LOGS_KEPT = 4000,           /* characters of substrate logs kept for a silent sandbox */
+	RESOLUTO_DEAD_AFTER_MS = 120000,  /* seeds: the driver's default; the facade has 600 s */
+	RESOLUTO_POLL_INTERVAL_MS = 1000, /* between status polls; output is shown as it comes */
+	RESOLUTO_FATAL_POLLS = 15,        /* polls before a bad state counts as final */
+	RESOLUTO_LOGS_KEPT = 4000,        /* characters of logs kept of a silent sandbox */
 };
 
 enum resoluto_disposition {
@@ -48,8 +48,8 @@ struct resoluto_admission {
 	/* Wait for room, launch, and fill *ret_handle.  extra_fd as in runtime wait: readable means
 	 * the caller wants to stop, return -ECANCELED. */
 	int (*acquire)(void *ctx, struct resoluto_runtime *runtime,
-		       const struct resoluto_launch_spec *spec, int extra_fd,
-		       struct resoluto_handle *ret_handle, struct resoluto_err *err);
+	               const struct resoluto_launch_spec *spec, int extra_fd,
+	               struct resoluto_handle *ret_handle, struct resoluto_err *err);
 	/* The sandbox is destroyed: its room is free. */
 	void (*release)(void *ctx, struct resoluto_handle *handle);
 	void *ctx;
@@ -63,25 +63,25 @@ struct resoluto_drive_options {
 	const struct resoluto_admission *admission; /* NULL: launch at once */
 	resoluto_event_fn *on_event;                /* NULL: none */
 	void *ctx;
-	uint64_t dead_after_ms;                     /* 0 = RESOLUTO_DEAD_AFTER_MS */
-	unsigned poll_interval_ms;                  /* 0 = RESOLUTO_POLL_INTERVAL_MS */
+	uint64_t dead_after_ms;    /* 0 = RESOLUTO_DEAD_AFTER_MS */
+	unsigned poll_interval_ms; /* 0 = RESOLUTO_POLL_INTERVAL_MS */
 	/* Called whenever the driver has nothing to read: feed stdin, look at signals.  Returns 0, 1 to
 	 * be called again soon (within 10 ms), or a negative errno value, which ends the drive:
 	 * -ECANCELED gives disposition STOPPED with the text of err as its reason. */
 	int (*on_idle)(void *ctx, struct resoluto_handle *handle, struct resoluto_err *err);
-	int idle_fd;                                /* readable: call on_idle; -1 none */
-	bool keep_sandbox;                          /* do not destroy at the end */
+	int idle_fd;       /* readable: call on_idle; -1 none */
+	bool keep_sandbox; /* do not destroy at the end */
 };
 
 struct resoluto_outcome {
 	enum resoluto_disposition disposition;
-	char reason[RESOLUTO_REASON_MAX];        /* "" when completed well */
+	char reason[RESOLUTO_REASON_MAX]; /* "" when completed well */
 	enum resoluto_phase observed_phase;
-	char *result_json;                       /* owned: result.json, NULL if there is none */
-	char *substrate_logs;                    /* owned, never NULL after success */
-	char *isolation_json;                    /* owned: what the runtime proved; may be NULL */
-	uint64_t chunks, events;                 /* read */
-	uint64_t queue_ms;                       /* waited for admission */
+	char *result_json;       /* owned: result.json, NULL if there is none */
+	char *substrate_logs;    /* owned, never NULL after success */
+	char *isolation_json;    /* owned: what the runtime proved; may be NULL */
+	uint64_t chunks, events; /* read */
+	uint64_t queue_ms;       /* waited for admission */
 };
 
 /**
@@ -90,7 +90,7 @@ struct resoluto_outcome {
  * cases unless keep_sandbox.  Release *ret_outcome with resoluto_outcome_done().
  */
 int resoluto_drive_node(const struct resoluto_drive_options *options,
-			struct resoluto_outcome *ret_outcome, struct resoluto_err *err);
+                        struct resoluto_outcome *ret_outcome, struct resoluto_err *err);
 
 void resoluto_outcome_done(struct resoluto_outcome *outcome);
 

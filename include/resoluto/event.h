@@ -20,8 +20,8 @@ struct resoluto_event {
 	const char *bytes;
 	size_t len;
 	bool is_stderr;
-	bool is_output;   /* a line of the program itself, not of canary, staging or hooks */
-	uint64_t seq;     /* order of output over both streams, from 1; 0 = none */
+	bool is_output; /* a line of the program itself, not of canary, staging or hooks */
+	uint64_t seq;   /* order of output over both streams, from 1; 0 = none */
 };
 
 #ifdef __cplusplus

@@ -33,13 +33,13 @@ enum resoluto_pull {
 
 /* An image in the cache.  All strings belong to the struct. */
 struct resoluto_image {
-	char *ref;           /* as asked for */
-	char *digest;        /* "sha256:..." of the image configuration, or of the flattened content */
-	char *path;          /* the squashfs */
+	char *ref;    /* as asked for */
+	char *digest; /* "sha256:..." of the image configuration, or of the flattened content */
+	char *path;   /* the squashfs */
 	uint64_t size_bytes; /* of the squashfs */
 	double created;      /* when it was put into the cache, seconds since the epoch */
 	/* From the image's configuration; NULL or empty where it says nothing. */
-	char **env;          /* NULL-terminated KEY=VALUE, RESOLUTO_* left out; may be NULL */
+	char **env; /* NULL-terminated KEY=VALUE, RESOLUTO_* left out; may be NULL */
 	char *workdir;
 	char *user;          /* as written: "name", "uid", "uid:gid" */
 	char *version_label; /* of images that carry a runner */
@@ -49,8 +49,8 @@ struct resoluto_image_options {
 	size_t struct_size;
 	const char *cache_dir; /* NULL: RESOLUTO_CACHE_DIR or its default */
 	enum resoluto_pull pull;
-	const char *platform;  /* "linux/amd64"; NULL: this machine's */
-	const char *authfile;  /* NULL: REGISTRY_AUTH_FILE, ~/.docker/config.json, as skopeo does */
+	const char *platform; /* "linux/amd64"; NULL: this machine's */
+	const char *authfile; /* NULL: REGISTRY_AUTH_FILE, ~/.docker/config.json, as skopeo does */
 	/* What is going on, for people: step is a short phrase, done of total (0 = unknown) bytes.
 	 * NULL: nobody asks. */
 	void (*progress)(void *ctx, const char *step, uint64_t done, uint64_t total);
@@ -65,25 +65,26 @@ struct resoluto_image_options {
  * how); -ENOSPC the cache is full.  Release with resoluto_image_done().
  */
 int resoluto_image_get(const char *ref, const struct resoluto_image_options *options,
-		       struct resoluto_image *ret_image, struct resoluto_err *err);
+                       struct resoluto_image *ret_image, struct resoluto_err *err);
 
 void resoluto_image_done(struct resoluto_image *image);
 
 /** Call each() for every image in the cache, by name.  A negative return ends it. */
 int resoluto_image_list(const struct resoluto_image_options *options,
-			int (*each)(void *ctx, const struct resoluto_image *image), void *ctx,
-			struct resoluto_err *err);
+                        int (*each)(void *ctx, const struct resoluto_image *image), void *ctx,
+                        struct resoluto_err *err);
 
 /** Give what ref names (fetched if need be) the further name `name` in the cache: "base:0.1.0". */
 int resoluto_image_tag(const char *ref, const char *name,
-		       const struct resoluto_image_options *options, struct resoluto_err *err);
+                       const struct resoluto_image_options *options, struct resoluto_err *err);
 
 /** Forget ref; its squashfs goes when no other name has it.  -ENOENT if it is not there. */
 int resoluto_image_remove(const char *ref, const struct resoluto_image_options *options,
-			  struct resoluto_err *err);
+                          struct resoluto_err *err);
 
 /** Remove what no name refers to and what was left half done.  Returns how many bytes were freed. */
-int64_t resoluto_image_prune(const struct resoluto_image_options *options, struct resoluto_err *err);
+int64_t resoluto_image_prune(const struct resoluto_image_options *options,
+                             struct resoluto_err *err);
 
 #ifdef __cplusplus
 }

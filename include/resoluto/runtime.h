@@ -48,18 +48,19 @@ struct resoluto_resources {
 
 /* One sandbox to launch (seed 003, SandboxLaunchSpec). */
 struct resoluto_launch_spec {
-	size_t struct_size;             /* sizeof(struct resoluto_launch_spec) */
-	const char *id;                 /* [a-z0-9][a-z0-9-]{0,39}; unique per runtime */
-	const char *image;              /* what the runtime boots: for microvm the path of a squashfs */
+	size_t struct_size; /* sizeof(struct resoluto_launch_spec) */
+	const char *id;     /* [a-z0-9][a-z0-9-]{0,39}; unique per runtime */
+	const char *image;  /* what the runtime boots: for microvm the path of a squashfs */
 	/* NULL-terminated KEY=VALUE: the RESOLUTO_* contract (docs/environment.md) that configures
 	 * the runner, and the program's own variables. */
 	const char *const *env;
-	const char *const *labels;      /* NULL-terminated KEY=VALUE; resoluto.run_id, resoluto.node_id ... */
+	const char *const *labels; /* KEY=VALUE: resoluto.run_id, resoluto.node_id ... */
 	struct resoluto_resources resources;
-	struct resoluto_conduit *conduit; /* where inputs lie and outputs go; a microVM needs a localfs one */
-	const char *store_prefix;       /* "run/<id>": the sandbox sees nothing else of the conduit */
-	uint64_t deadline_ms;           /* from launch; 0 = none */
-	bool has_stdin;                 /* send_stdin will be used; else the program's stdin is empty */
+	/* Where inputs lie and outputs go; a microVM needs a localfs one. */
+	struct resoluto_conduit *conduit;
+	const char *store_prefix; /* "run/<id>": the sandbox sees nothing else of the conduit */
+	uint64_t deadline_ms;     /* from launch; 0 = none */
+	bool has_stdin;           /* send_stdin will be used; else the program's stdin is empty */
 };
 
 struct resoluto_handle {
@@ -77,8 +78,9 @@ enum resoluto_phase {
 
 struct resoluto_status {
 	enum resoluto_phase phase;
-	char reason[RESOLUTO_REASON_MAX]; /* "" or one of the reasons of docs/result.md; a substrate's own word too */
-	int exit_code;                    /* of the sandbox, not of the program; -1 unknown */
+	/* "", one of the reasons of docs/result.md, or a word of the substrate. */
+	char reason[RESOLUTO_REASON_MAX];
+	int exit_code; /* of the sandbox, not of the program; -1 unknown */
 };
 
 struct resoluto_runtime;
@@ -89,41 +91,41 @@ struct resoluto_runtime_ops {
 
 	/* Start a sandbox; *ret_handle stays valid until destroy. */
 	int (*launch)(struct resoluto_runtime *runtime, const struct resoluto_launch_spec *spec,
-		      struct resoluto_handle *ret_handle, struct resoluto_err *err);
+	              struct resoluto_handle *ret_handle, struct resoluto_err *err);
 	/* What is known now, without waiting.  Gone = 0 and RESOLUTO_PHASE_UNKNOWN. */
 	int (*status)(struct resoluto_runtime *runtime, struct resoluto_handle *handle,
-		      struct resoluto_status *ret_status, struct resoluto_err *err);
+	              struct resoluto_status *ret_status, struct resoluto_err *err);
 	/* Stop it by force if it runs, remove every resource of it.  Twice is fine. */
 	int (*destroy)(struct resoluto_runtime *runtime, struct resoluto_handle *handle,
-		       struct resoluto_err *err);
+	               struct resoluto_err *err);
 	/* Destroy every sandbox that has all these labels (KEY=VALUE, NULL-terminated; none = all).
 	 * Returns how many; a failure to list is a failure, never 0. */
 	int (*sweep)(struct resoluto_runtime *runtime, const char *const *labels,
-		     struct resoluto_err *err);
+	             struct resoluto_err *err);
 	/* The last tail_lines lines the substrate (not the program) printed: untrusted, for
 	 * forensics.  *ret_text: free(). */
 	int (*logs)(struct resoluto_runtime *runtime, struct resoluto_handle *handle,
-		    unsigned tail_lines, char **ret_text, struct resoluto_err *err);
+	            unsigned tail_lines, char **ret_text, struct resoluto_err *err);
 
 	/* Beyond the seeds. */
 
 	/* Sleep until something may have changed for this sandbox, extra_fd (-1: none) is readable,
 	 * or timeout_ms is over.  Returns 1 if extra_fd is readable, else 0. */
 	int (*wait)(struct resoluto_runtime *runtime, struct resoluto_handle *handle, int extra_fd,
-		    int timeout_ms, struct resoluto_err *err);
+	            int timeout_ms, struct resoluto_err *err);
 	/* Hand over bytes of the program's standard input without waiting.  Returns how many were
 	 * taken; 0 = full, wait() first; -EPIPE = the program does not read any more. */
 	ssize_t (*send_stdin)(struct resoluto_runtime *runtime, struct resoluto_handle *handle,
-			      const void *bytes, size_t len, struct resoluto_err *err);
+	                      const void *bytes, size_t len, struct resoluto_err *err);
 	int (*close_stdin)(struct resoluto_runtime *runtime, struct resoluto_handle *handle,
-			   struct resoluto_err *err);
+	                   struct resoluto_err *err);
 	/* Deliver a signal to the program, not to the sandbox. */
 	int (*signal)(struct resoluto_runtime *runtime, struct resoluto_handle *handle, int signo,
-		      struct resoluto_err *err);
+	              struct resoluto_err *err);
 	/* What the runtime proved about the isolation of this sandbox: a JSON object (the result's
 	 * `isolation`).  *ret_json: free(). */
 	int (*isolation)(struct resoluto_runtime *runtime, struct resoluto_handle *handle,
-			 char **ret_json, struct resoluto_err *err);
+	                 char **ret_json, struct resoluto_err *err);
 
 	void (*close)(struct resoluto_runtime *runtime);
 };
@@ -139,15 +141,15 @@ struct resoluto_microvm_options {
 	const char *qemu;      /* the rest, NULL: from the configuration, docs/environment.md */
 	const char *kernel;
 	const char *initrd;
-	const char *accel;     /* "kvm" or "tcg": what provisioning recorded; never chosen here */
-	const char *shim;      /* path of resoluto-shim */
+	const char *accel; /* "kvm" or "tcg": what provisioning recorded; never chosen here */
+	const char *shim;  /* path of resoluto-shim */
 };
 
 /**
  * The local runtime.  options may be NULL.  Release with resoluto_runtime_close().
  */
 int resoluto_runtime_microvm_new(const struct resoluto_microvm_options *options,
-				 struct resoluto_runtime **ret_runtime, struct resoluto_err *err);
+                                 struct resoluto_runtime **ret_runtime, struct resoluto_err *err);
 
 /* What the fake runtime does, and what it was asked.  All counters start at 0. */
 struct resoluto_fake {
@@ -167,7 +169,7 @@ struct resoluto_fake {
 
 /** A runtime that starts nothing.  fake is borrowed for the life of the runtime. */
 int resoluto_runtime_fake_new(struct resoluto_fake *fake, struct resoluto_runtime **ret_runtime,
-			      struct resoluto_err *err);
+                              struct resoluto_err *err);
 
 /** Release a runtime; sandboxes that run are destroyed.  NULL is allowed. */
 void resoluto_runtime_close(struct resoluto_runtime *runtime);

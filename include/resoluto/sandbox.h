@@ -36,10 +36,10 @@ extern "C" {
 #endif
 
 enum {
-	RESOLUTO_FACADE_DEAD_AFTER_MS = 600 * 1000, /* seeds: SubstrateBackend dead_after_s=600 */
-	RESOLUTO_DRAIN_TIMEOUT_MS = 5 * 1000,       /* for output of grandchildren after the program's end */
-	RESOLUTO_STOP_GRACE_MS = 5 * 1000,          /* between the signal to the program and the end of the VM */
-	RESOLUTO_MAX_OUTPUT = 1024 * 1024,          /* bytes of output kept in a result */
+	RESOLUTO_FACADE_DEAD_AFTER_MS = 600000, /* seeds: SubstrateBackend dead_after_s=600 */
+	RESOLUTO_DRAIN_TIMEOUT_MS = 5000,       /* for output of grandchildren, at the end */
+	RESOLUTO_STOP_GRACE_MS = 5000,          /* from the signal to the end of the VM */
+	RESOLUTO_MAX_OUTPUT = 1048576,          /* bytes of output kept in a result */
 };
 
 /* Exit codes of the command line (docs/result.md); those of the program are passed on. */
@@ -57,23 +57,23 @@ struct resoluto_backend;
 /* What every named backend is made of (seed 003, SubstrateBackend): inject your own parts. */
 struct resoluto_backend_options {
 	size_t struct_size;
-	struct resoluto_runtime *runtime;   /* borrowed for the life of the backend */
-	struct resoluto_conduit *conduit;   /* borrowed for the life of the backend */
-	const char *image;                  /* a reference; handed to runtimes that boot no squashfs as it is */
-	const char *const *store_env;       /* RESOLUTO_STORE_*: what the guest may know of the store */
+	struct resoluto_runtime *runtime; /* borrowed for the life of the backend */
+	struct resoluto_conduit *conduit; /* borrowed for the life of the backend */
+	const char *image;                /* a reference */
+	const char *const *store_env; /* RESOLUTO_STORE_*: what the guest may know of the store */
 	struct resoluto_resources resources;
-	uint64_t dead_after_ms;             /* 0 = RESOLUTO_FACADE_DEAD_AFTER_MS */
+	uint64_t dead_after_ms; /* 0 = RESOLUTO_FACADE_DEAD_AFTER_MS */
 };
 
 int resoluto_backend_new(const struct resoluto_backend_options *options,
-			 struct resoluto_backend **ret_backend, struct resoluto_err *err);
+                         struct resoluto_backend **ret_backend, struct resoluto_err *err);
 void resoluto_backend_free(struct resoluto_backend *backend);
 
 enum resoluto_stdin_kind {
-	RESOLUTO_STDIN_NONE,  /* the program reads an empty stdin */
+	RESOLUTO_STDIN_NONE, /* the program reads an empty stdin */
 	RESOLUTO_STDIN_BYTES,
 	RESOLUTO_STDIN_FILE,
-	RESOLUTO_STDIN_FD,    /* read until its end; borrowed, made non-blocking only while the run lasts */
+	RESOLUTO_STDIN_FD, /* read until its end; borrowed, non-blocking while the run lasts */
 };
 
 struct resoluto_stdin {
@@ -93,43 +93,44 @@ typedef void resoluto_progress_fn(void *ctx, const char *step, uint64_t done, ui
 /* Everything but struct_size and argv may be 0. */
 struct resoluto_run_options {
 	size_t struct_size;
-	const char *const *argv;          /* program and arguments */
+	const char *const *argv; /* program and arguments */
 
 	const struct resoluto_backend *backend; /* NULL: the one named by backend_name */
-	const char *backend_name;         /* NULL: "local" */
-	const char *image;                /* NULL: RESOLUTO_SANDBOX_IMAGE, else the default base image */
+	const char *backend_name;               /* NULL: "local" */
+	const char *image; /* NULL: RESOLUTO_SANDBOX_IMAGE, else the default base image */
 	enum resoluto_pull pull;
-	const char *platform, *authfile;  /* as in resoluto_image_options */
+	const char *platform, *authfile; /* as in resoluto_image_options */
 
-	const char *workspace;            /* directory whose content becomes /workspace; NULL: nothing */
-	const char *const *paths;         /* only these of it */
-	const char *const *exclude;       /* instead of the built-in list of names left out */
-	const char *const *protect;       /* kept despite the list */
-	const char *const *output_paths;  /* globs relative to the workspace; ** is recursive */
-	const char *output_dir;           /* where outputs land; NULL: the workspace */
+	const char *workspace;      /* directory whose content becomes /workspace; NULL: nothing */
+	const char *const *paths;   /* only these of it */
+	const char *const *exclude; /* instead of the built-in list of names left out */
+	const char *const *protect; /* kept despite the list */
+	const char *const *output_paths; /* globs relative to the workspace; ** is recursive */
+	const char *output_dir;          /* where outputs land; NULL: the workspace */
 
 	struct resoluto_stdin input;
-	const char *const *env;           /* KEY=VALUE; wins over env_file and the image */
-	const char *env_file;             /* KEY=VALUE lines */
-	const char *workdir;              /* in the guest; NULL: /workspace if staged, else the image's, else /workspace */
-	const char *user;                 /* non-root; NULL: the image's, else 1000:1000 */
-	const char *const *setup;         /* argv of a hook before the program */
-	const char *const *cleanup;       /* argv of a hook behind it */
+	const char *const *env; /* KEY=VALUE; wins over env_file and the image */
+	const char *env_file;   /* KEY=VALUE lines */
+	/* In the guest; NULL: /workspace if one is staged, else the image's, else /workspace. */
+	const char *workdir;
+	const char *user;           /* non-root; NULL: the image's, else 1000:1000 */
+	const char *const *setup;   /* argv of a hook before the program */
+	const char *const *cleanup; /* argv of a hook behind it */
 
 	struct resoluto_resources resources;
-	const char *const *labels;        /* KEY=VALUE */
-	const char *id;                   /* NULL: run- and 16 hex digits */
-	uint64_t deadline_ms;             /* 0: none */
-	uint64_t dead_after_ms;           /* silence window; 0: RESOLUTO_FACADE_DEAD_AFTER_MS */
-	uint64_t drain_timeout_ms;        /* 0: RESOLUTO_DRAIN_TIMEOUT_MS */
-	size_t max_output;                /* bytes kept of output in the result; 0: RESOLUTO_MAX_OUTPUT */
-	bool keep_run;                    /* leave the run's directory for inspection */
-	bool redact_values_only;          /* leave out the patterns of the contract */
+	const char *const *labels; /* KEY=VALUE */
+	const char *id;            /* NULL: run- and 16 hex digits */
+	uint64_t deadline_ms;      /* 0: none */
+	uint64_t dead_after_ms;    /* silence window; 0: RESOLUTO_FACADE_DEAD_AFTER_MS */
+	uint64_t drain_timeout_ms; /* 0: RESOLUTO_DRAIN_TIMEOUT_MS */
+	size_t max_output;         /* bytes kept of output in the result; 0: RESOLUTO_MAX_OUTPUT */
+	bool keep_run;             /* leave the run's directory for inspection */
+	bool redact_values_only;   /* leave out the patterns of the contract */
 
-	resoluto_stream_fn *stream;       /* NULL: only the result has the output */
-	resoluto_event_fn *on_event;      /* every event; NULL: none */
-	resoluto_progress_fn *progress;   /* NULL: none */
-	void *ctx;                        /* of the three */
+	resoluto_stream_fn *stream;     /* NULL: only the result has the output */
+	resoluto_event_fn *on_event;    /* every event; NULL: none */
+	resoluto_progress_fn *progress; /* NULL: none */
+	void *ctx;                      /* of the three */
 
 	/* Each byte read from it is the number of a signal for the program.  SIGINT, SIGTERM and SIGHUP
 	 * also start the grace time of RESOLUTO_STOP_GRACE_MS, after which (or at the second one)
@@ -144,31 +145,31 @@ struct resoluto_timings {
 /* spec/run-result.schema.json, and docs/result.md, say what each member means. */
 struct resoluto_result {
 	char *run_id;
-	bool ran;                         /* the program was started */
-	bool ok;                          /* exit_code == 0 */
+	bool ran; /* the program was started */
+	bool ok;  /* exit_code == 0 */
 	int exit_code;
-	int signal;                       /* that ended the program; 0: none */
-	char *reason;                     /* "" or one of the closed list */
-	char *detail;                     /* one sentence for people; "" when ok */
+	int signal;   /* that ended the program; 0: none */
+	char *reason; /* "" or one of the closed list */
+	char *detail; /* one sentence for people; "" when ok */
 	enum resoluto_disposition disposition;
-	char *output;                     /* both streams in the order the program wrote them; exact bytes */
+	char *output; /* both streams in the order the program wrote them; exact bytes */
 	size_t output_len;
-	char *out;                        /* stdout alone */
+	char *out; /* stdout alone */
 	size_t out_len;
-	char *errors;                     /* stderr alone */
+	char *errors; /* stderr alone */
 	size_t errors_len;
-	uint64_t output_dropped_bytes;    /* over max_output: head and tail are kept */
-	char **artifacts;                 /* NULL-terminated, sorted, relative to the output directory */
-	char *result_json;                /* result.json of the workspace, if among the artifacts; else NULL */
-	char *isolation_json;             /* object */
-	char *canary_json;                /* array */
+	uint64_t output_dropped_bytes; /* over max_output: head and tail are kept */
+	char **artifacts;     /* NULL-terminated, sorted, relative to the output directory */
+	char *result_json;    /* result.json of the workspace, if among the artifacts; else NULL */
+	char *isolation_json; /* object */
+	char *canary_json;    /* array */
 	char *image_ref, *image_digest;
 	struct resoluto_timings timings_ms;
 	uint64_t redactions;
-	char *substrate_logs;             /* untrusted */
+	char *substrate_logs; /* untrusted */
 	struct {
-		uint64_t left_out;        /* workspace entries not staged */
-		char *why;                /* "" or one line: how many for which reason */
+		uint64_t left_out; /* workspace entries not staged */
+		char *why;         /* "" or one line: how many for which reason */
 	} staging;
 };
 
@@ -180,7 +181,7 @@ struct resoluto_result {
  * could be started at all.  Release with resoluto_result_free().
  */
 int resoluto_sandbox_run(const struct resoluto_run_options *options,
-			 struct resoluto_result **ret_result, struct resoluto_err *err);
+                         struct resoluto_result **ret_result, struct resoluto_err *err);
 
 void resoluto_result_free(struct resoluto_result *result);
 

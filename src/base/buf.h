@@ -13,10 +13,10 @@
 #include <stddef.h>
 
 struct buf {
-	char *data;  /* owned; NULL while nothing was added */
-	size_t len;  /* bytes in use, the 0 behind them not counted */
-	size_t cap;  /* bytes allocated */
-	size_t max;  /* bound on len, bytes */
+	char *data; /* owned; NULL while nothing was added */
+	size_t len; /* bytes in use, the 0 behind them not counted */
+	size_t cap; /* bytes allocated */
+	size_t max; /* bound on len, bytes */
 };
 
 #define BUF_INIT(bound) ((struct buf){ .max = (bound) })

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-uint64_t clock_mono_ms(void);  /* since some fixed point; never steps */
+uint64_t clock_mono_ms(void); /* since some fixed point; never steps */
 uint64_t clock_mono_us(void);
-double clock_wall(void);       /* seconds since the epoch */
+double clock_wall(void); /* seconds since the epoch */
 uint64_t clock_wall_ns(void);

@@ -74,14 +74,16 @@ static int read_config(struct config *config, const char *path, struct resoluto_
 }
 
 /* "$NAME/suffix", or "$HOME/fallback/suffix" where NAME is not set. */
-static void home_path(const char *name, const char *fallback, const char *suffix, char *ret, size_t cap)
+static void home_path(const char *name, const char *fallback, const char *suffix, char *ret,
+                      size_t cap)
 {
 	const char *base = getenv(name), *home = getenv("HOME");
 
 	if (base && base[0] == '/')
 		snprintf(ret, cap, "%s/%s", base, suffix);
 	else
-		snprintf(ret, cap, "%s/%s/%s", home && home[0] ? home : "/nonexistent", fallback, suffix);
+		snprintf(ret, cap, "%s/%s/%s", home && home[0] ? home : "/nonexistent", fallback,
+		         suffix);
 }
 
 static int read_first(struct config *config, struct resoluto_err *err)
@@ -100,7 +102,7 @@ static int read_first(struct config *config, struct resoluto_err *err)
 }
 
 static void set_dir(const struct config *config, const char *name, const char *system,
-		    const char *xdg, const char *fallback, char ret[PATH_MAX])
+                    const char *xdg, const char *fallback, char ret[PATH_MAX])
 {
 	const char *given = config_get(config, name);
 
@@ -123,9 +125,9 @@ int config_load(struct config **ret_config, struct resoluto_err *err)
 	if (r < 0)
 		return resoluto_fail_in(err, r, "load configuration");
 	set_dir(config, "RESOLUTO_STATE_DIR", SYSTEM_STATE, "XDG_STATE_HOME", ".local/state",
-		config->state_dir);
+	        config->state_dir);
 	set_dir(config, "RESOLUTO_CACHE_DIR", SYSTEM_CACHE, "XDG_CACHE_HOME", ".cache",
-		config->cache_dir);
+	        config->cache_dir);
 	*ret_config = mem_take(&config);
 	return 0;
 }
@@ -201,7 +203,7 @@ static char *helper_beside_us(const char *name)
 }
 
 int config_find_helper(const struct config *config, const char *name, char **ret_path,
-		       struct resoluto_err *err)
+                       struct resoluto_err *err)
 {
 	const char *dir = config_get(config, "RESOLUTO_LIBEXEC_DIR");
 	char *path = helper_in(dir, name);
@@ -211,9 +213,10 @@ int config_find_helper(const struct config *config, const char *name, char **ret
 	if (!path && !dir)
 		path = helper_in(LIBEXEC_DIR, name);
 	if (!path)
-		return resoluto_fail(err, -ENOENT,
-				     "%s is not in %s; install the package whole or set RESOLUTO_LIBEXEC_DIR",
-				     name, dir ? dir : LIBEXEC_DIR);
+		return resoluto_fail(
+			err, -ENOENT,
+			"%s is not in %s; install the package whole or set RESOLUTO_LIBEXEC_DIR",
+			name, dir ? dir : LIBEXEC_DIR);
 	*ret_path = path;
 	return 0;
 }

@@ -26,4 +26,4 @@ const char *config_system_cache_dir(const struct config *config);
 /* Find a helper program ("resoluto-shim"): in RESOLUTO_LIBEXEC_DIR, beside the running program, in the
  * folder this was built to be installed in.  *ret_path: free(). */
 int config_find_helper(const struct config *config, const char *name, char **ret_path,
-		       struct resoluto_err *err);
+                       struct resoluto_err *err);

@@ -87,7 +87,7 @@ int read_rest(int fd, struct buf *buf)
 }
 
 int read_file_at(int dirfd, const char *path, size_t max, struct buf *ret_buf,
-		 struct resoluto_err *err)
+                 struct resoluto_err *err)
 {
 	CLEANUP(fd_close) int fd = -1;
 	struct stat st;
@@ -102,7 +102,7 @@ int read_file_at(int dirfd, const char *path, size_t max, struct buf *ret_buf,
 	/* /proc and /sys files are regular with size 0, so the size is no use here. */
 	if (!S_ISREG(st.st_mode))
 		return resoluto_fail(err, S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL,
-				     "%s is not a regular file", path);
+		                     "%s is not a regular file", path);
 	r = read_rest(fd, ret_buf);
 	if (r < 0) {
 		buf_done(ret_buf);
@@ -125,7 +125,7 @@ static int write_and_flush(int fd, const void *bytes, size_t len, mode_t mode)
 }
 
 int replace_file_at(int dirfd, const char *name, const void *bytes, size_t len, mode_t mode,
-		    struct resoluto_err *err)
+                    struct resoluto_err *err)
 {
 	CLEANUP(fd_close) int fd = -1;
 	char id[RANDOM_ID_SIZE], part[300];

@@ -21,10 +21,10 @@ ssize_t read_up_to(int fd, void *bytes, size_t cap);
 int read_rest(int fd, struct buf *buf);
 /* Read a regular file beneath dirfd (AT_FDCWD allowed) whole; -E2BIG over max bytes. */
 int read_file_at(int dirfd, const char *path, size_t max, struct buf *ret_buf,
-		 struct resoluto_err *err);
+                 struct resoluto_err *err);
 /* Create name in dirfd with these bytes: temporary file, fsync, rename. */
 int replace_file_at(int dirfd, const char *name, const void *bytes, size_t len, mode_t mode,
-		    struct resoluto_err *err);
+                    struct resoluto_err *err);
 /* Copy all of from (from its start) to `to` at its offset: reflink, copy_file_range or read and
  * write, whichever works.  Holes are not kept. */
 int copy_fd(int from, int to, uint64_t *ret_size, struct resoluto_err *err);

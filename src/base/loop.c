@@ -12,8 +12,8 @@
 struct loop {
 	int epfd; /* owned */
 	bool is_stopped;
-	struct loop_timer *timers;        /* borrowed, in any order: there are few */
-	struct epoll_event *pending;      /* of the wait being worked off */
+	struct loop_timer *timers;   /* borrowed, in any order: there are few */
+	struct epoll_event *pending; /* of the wait being worked off */
 	int pending_count;
 };
 
@@ -146,7 +146,7 @@ int loop_run(struct loop *loop)
 		if (loop->is_stopped)
 			break;
 		loop->pending_count = epoll_wait(loop->epfd, events, EVENTS_PER_WAIT,
-						 wait_ms(loop, clock_mono_ms()));
+		                                 wait_ms(loop, clock_mono_ms()));
 		if (loop->pending_count < 0) {
 			loop->pending_count = 0;
 			if (errno == EINTR)

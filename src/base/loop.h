@@ -18,7 +18,8 @@ typedef int loop_fn(struct loop_watch *watch, uint32_t events);
 
 struct loop_watch {
 	int fd;
-	uint32_t events;   /* what is asked for now; 0 = not watched (hang-up is still told by epoll) */
+	uint32_t
+		events; /* what is asked for now; 0 = not watched (hang-up is still told by epoll) */
 	loop_fn *fn;
 	void *ctx;
 	/* private */
@@ -26,7 +27,7 @@ struct loop_watch {
 };
 
 struct loop_timer {
-	uint64_t at_ms;    /* clock_mono_ms() time; 0 = off */
+	uint64_t at_ms;                      /* clock_mono_ms() time; 0 = off */
 	int (*fn)(struct loop_timer *timer); /* called once per arming; may arm again */
 	void *ctx;
 	/* private */

@@ -22,7 +22,8 @@ bool path_is_beneath(const char *path)
 	for (;;) {
 		size_t n = strcspn(path, "/");
 
-		if (n == 0 || (n == 1 && path[0] == '.') || (n == 2 && path[0] == '.' && path[1] == '.'))
+		if (n == 0 || (n == 1 && path[0] == '.') ||
+		    (n == 2 && path[0] == '.' && path[1] == '.'))
 			return false;
 		if (!path[n])
 			return true;

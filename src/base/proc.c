@@ -17,8 +17,9 @@
 #include "base/proc.h"
 
 enum {
-	FD_HIGH = 1000,         /* inherited descriptors are parked above this before they get their numbers */
-	STAT_MAX = 4096,        /* bytes of /proc/PID/stat */
+	FD_HIGH =
+		1000, /* inherited descriptors are parked above this before they get their numbers */
+	STAT_MAX = 4096, /* bytes of /proc/PID/stat */
 	PROC_FDS_MAX = 64,
 };
 
@@ -92,7 +93,7 @@ static _Noreturn void run_child(const struct proc_options *options, int report)
 	if (r == 0) {
 		if (options->env)
 			execvpe(options->argv[0], (char *const *) options->argv,
-				(char *const *) options->env);
+			        (char *const *) options->env);
 		else
 			execvp(options->argv[0], (char *const *) options->argv);
 		r = -errno;
@@ -202,7 +203,7 @@ static int drain_pipes(int fds[2], struct buf *bufs[2])
 }
 
 int proc_run(const char *const *argv, struct buf *ret_stdout, struct buf *ret_stderr,
-	     struct resoluto_err *err)
+             struct resoluto_err *err)
 {
 	CLEANUP(proc_done) struct proc proc = PROC_NONE;
 	CLEANUP(buf_done) struct buf none = BUF_INIT(0);
@@ -217,10 +218,11 @@ int proc_run(const char *const *argv, struct buf *ret_stdout, struct buf *ret_st
 		close(out[1]);
 		return resoluto_fail(err, r, "make a pipe");
 	}
-	r = proc_spawn(&(struct proc_options){ .argv = argv,
-					       .fds = (struct proc_fd[]){ { out[1], 1 }, { errs[1], 2 } },
-					       .fd_count = 2 },
-		       &proc, err);
+	r = proc_spawn(
+		&(struct proc_options){ .argv = argv,
+	                                .fds = (struct proc_fd[]){ { out[1], 1 }, { errs[1], 2 } },
+	                                .fd_count = 2 },
+		&proc, err);
 	close(out[1]);
 	close(errs[1]);
 	fds[0] = out[0];

@@ -19,12 +19,13 @@ struct proc_fd {
 };
 
 struct proc_options {
-	const char *const *argv;     /* argv[0] is looked up in PATH unless it holds a '/' */
-	const char *const *env;      /* NULL: ours */
-	const struct proc_fd *fds;   /* all others are closed; 0, 1 and 2 that are not named are /dev/null */
+	const char *const *argv; /* argv[0] is looked up in PATH unless it holds a '/' */
+	const char *const *env;  /* NULL: ours */
+	const struct proc_fd
+		*fds; /* all others are closed; 0, 1 and 2 that are not named are /dev/null */
 	size_t fd_count;
-	int cwd_fd;                  /* 0 or -1: ours */
-	bool new_session;            /* setsid */
+	int cwd_fd;       /* 0 or -1: ours */
+	bool new_session; /* setsid */
 	/* Runs in the child right before exec; what it returns < 0 is the error of proc_spawn. */
 	int (*prepare)(void *ctx);
 	void *ctx;
@@ -47,6 +48,6 @@ void proc_done(struct proc *proc);
 /* Run to its end with stdout and stderr caught (each bounded by its buf; NULL: /dev/null); returns
  * the exit code, 128 + signal, or a negative errno value if it could not be started. */
 int proc_run(const char *const *argv, struct buf *ret_stdout, struct buf *ret_stderr,
-	     struct resoluto_err *err);
+             struct resoluto_err *err);
 /* When pid started, clock ticks since boot, from /proc/PID/stat; with pid it names a process for good. */
 int proc_start_time(pid_t pid, uint64_t *ret_ticks);

@@ -16,19 +16,28 @@ struct unit {
 
 static const struct unit byte_units[] = {
 	{ "", 1 },
-	{ "Ki", 1ull << 10 }, { "Mi", 1ull << 20 }, { "Gi", 1ull << 30 },
-	{ "Ti", 1ull << 40 }, { "Pi", 1ull << 50 },
-	{ "K", 1000ull }, { "k", 1000ull }, { "M", 1000000ull }, { "G", 1000000000ull },
-	{ "T", 1000000000000ull }, { "P", 1000000000000000ull },
+	{ "Ki", 1ull << 10 },
+	{ "Mi", 1ull << 20 },
+	{ "Gi", 1ull << 30 },
+	{ "Ti", 1ull << 40 },
+	{ "Pi", 1ull << 50 },
+	{ "K", 1000ull },
+	{ "k", 1000ull },
+	{ "M", 1000000ull },
+	{ "G", 1000000000ull },
+	{ "T", 1000000000000ull },
+	{ "P", 1000000000000000ull },
 	{ NULL, 0 },
 };
 
 static const struct unit cpu_units[] = {
-	{ "", 1000 }, { "m", 1 }, { NULL, 0 },
+	{ "", 1000 },
+	{ "m", 1 },
+	{ NULL, 0 },
 };
 
 static const struct unit duration_units[] = {
-	{ "", 1000 }, { "ms", 1 }, { "s", 1000 }, { "m", 60000 },
+	{ "", 1000 },     { "ms", 1 },       { "s", 1000 }, { "m", 60000 },
 	{ "h", 3600000 }, { "d", 86400000 }, { NULL, 0 },
 };
 
@@ -68,7 +77,7 @@ static int scale_number(struct number number, uint64_t factor, uint64_t *ret)
 {
 	unsigned __int128 part = (unsigned __int128) number.fraction * factor;
 	unsigned __int128 sum = (unsigned __int128) number.whole * factor +
-				(part + 999999999u) / 1000000000u;
+	                        (part + 999999999u) / 1000000000u;
 
 	if (sum > INT64_MAX)
 		return -ERANGE;
@@ -77,7 +86,7 @@ static int scale_number(struct number number, uint64_t factor, uint64_t *ret)
 }
 
 static int parse(const char *text, const struct unit *units, const char *example, uint64_t *ret,
-		 struct resoluto_err *err)
+                 struct resoluto_err *err)
 {
 	struct number number;
 	const char *suffix = scan_number(text, &number);

@@ -50,7 +50,7 @@ int frame_parse(const void *bytes, size_t len, struct frame *ret_frame, size_t *
 }
 
 int frame_add(struct buf *out, uint8_t type, uint8_t flags, uint32_t stream, const void *payload,
-	      size_t len)
+              size_t len)
 {
 	uint32_t follows = htole32((uint32_t) len + FRAME_HEADER - 4), number = htole32(stream);
 	uint8_t header[FRAME_HEADER] = { 0 };
@@ -69,7 +69,7 @@ int frame_add(struct buf *out, uint8_t type, uint8_t flags, uint32_t stream, con
 }
 
 int frame_add_message(struct buf *out, uint8_t type, uint32_t stream, const void *payload,
-		      size_t len)
+                      size_t len)
 {
 	const uint8_t *at = payload;
 	int r;

@@ -22,45 +22,51 @@
 
 enum {
 	FRAME_VERSION = 1,
-	FRAME_HEADER = 12,               /* bytes */
-	FRAME_PAYLOAD_MAX = 64 * 1024,   /* bytes */
+	FRAME_HEADER = 12,             /* bytes */
+	FRAME_PAYLOAD_MAX = 64 * 1024, /* bytes */
 	FRAME_MAX = FRAME_HEADER + FRAME_PAYLOAD_MAX,
 	FRAME_MORE = 1,                  /* flag */
 	FRAME_JOB_MAX = 8 * 1024 * 1024, /* bytes of a whole JOB */
-	FRAME_STDIN_CREDIT = 256 * 1024, /* bytes of STDIN that may be sent before the first CREDIT */
+	FRAME_STDIN_CREDIT = 256 *
+	                     1024, /* bytes of STDIN that may be sent before the first CREDIT */
 };
 
 enum frame_type {
-	FRAME_HELLO = 1,      /* payload: u32 LE version; first on every port, both ways */
+	FRAME_HELLO = 1, /* payload: u32 LE version; first on every port, both ways */
 	/* control, host to guest */
-	FRAME_JOB = 2,        /* JSON, may be split */
+	FRAME_JOB = 2, /* JSON, may be split */
 	FRAME_STDIN = 4,
 	FRAME_STDIN_EOF = 5,
-	FRAME_SIGNAL = 6,     /* u32 LE signal number */
-	FRAME_CLOCK = 7,      /* u64 LE nanoseconds since the epoch */
+	FRAME_SIGNAL = 6, /* u32 LE signal number */
+	FRAME_CLOCK = 7,  /* u64 LE nanoseconds since the epoch */
 	/* control, guest to host */
-	FRAME_STARTED = 3,    /* JSON {"guest_boot_id": ...}; right before the program is executed */
-	FRAME_CREDIT = 8,     /* u32 LE: so many bytes more of STDIN may be sent */
+	FRAME_STARTED = 3, /* JSON {"guest_boot_id": ...}; right before the program is executed */
+	FRAME_CREDIT = 8,  /* u32 LE: so many bytes more of STDIN may be sent */
 	/* conduit, guest to host; stream numbers a put */
 	FRAME_PUT_BEGIN = 16, /* u64 LE size or UINT64_MAX, then the key */
 	FRAME_PUT_DATA = 17,
-	FRAME_PUT_END = 18,   /* u32 LE crc32c of all data */
+	FRAME_PUT_END = 18, /* u32 LE crc32c of all data */
 	/* conduit, host to guest */
 	FRAME_ACK = 19,
-	FRAME_NAK = 20,       /* u32 LE enum frame_nak, then text; for a put that was begun and is now void */
+	FRAME_NAK =
+		20, /* u32 LE enum frame_nak, then text; for a put that was begun and is now void */
 	/* net (a later issue) */
-	FRAME_OPEN = 32, FRAME_OPENED = 33, FRAME_RST = 34, FRAME_DATA = 35, FRAME_FIN = 36,
+	FRAME_OPEN = 32,
+	FRAME_OPENED = 33,
+	FRAME_RST = 34,
+	FRAME_DATA = 35,
+	FRAME_FIN = 36,
 	/* socket between caller and shim; the caller also sends STDIN, STDIN_EOF, SIGNAL; the shim
 	 * also STARTED and CREDIT */
-	FRAME_NEWS = 64,      /* shim: an object or the state has changed, look */
-	FRAME_DETACH = 65,    /* caller: go on without me */
-	FRAME_DESTROY = 66,   /* caller: end now; payload: the reason's name */
+	FRAME_NEWS = 64,    /* shim: an object or the state has changed, look */
+	FRAME_DETACH = 65,  /* caller: go on without me */
+	FRAME_DESTROY = 66, /* caller: end now; payload: the reason's name */
 };
 
 enum frame_nak {
-	FRAME_NAK_STORE = 1,  /* could not be written; may work later */
-	FRAME_NAK_FULL = 2,   /* no space or over a quota */
-	FRAME_NAK_CRC = 3,    /* arrived damaged */
+	FRAME_NAK_STORE = 1, /* could not be written; may work later */
+	FRAME_NAK_FULL = 2,  /* no space or over a quota */
+	FRAME_NAK_CRC = 3,   /* arrived damaged */
 };
 
 struct frame {
@@ -78,10 +84,10 @@ int frame_parse(const void *bytes, size_t len, struct frame *ret_frame, size_t *
 
 /* Append one frame (len at most FRAME_PAYLOAD_MAX). */
 int frame_add(struct buf *out, uint8_t type, uint8_t flags, uint32_t stream, const void *payload,
-	      size_t len);
+              size_t len);
 /* Append a message of any length as as many frames as it takes. */
 int frame_add_message(struct buf *out, uint8_t type, uint32_t stream, const void *payload,
-		      size_t len);
+                      size_t len);
 int frame_add_u32(struct buf *out, uint8_t type, uint32_t stream, uint32_t value);
 int frame_add_u64(struct buf *out, uint8_t type, uint32_t stream, uint64_t value);
 

@@ -8,7 +8,7 @@
  */
 
 enum reason {
-	REASON_NONE,                /* "" */
+	REASON_NONE, /* "" */
 	/* told by the runner in result.json */
 	REASON_VERSION_MISMATCH,    /* version-mismatch */
 	REASON_CANARY_FAILED,       /* canary-failed */
@@ -24,28 +24,28 @@ enum reason {
 	REASON_OUTPUTS_FAILED,      /* outputs-failed */
 	REASON_GUEST_DISK_FULL,     /* guest-disk-full */
 	/* told by the shim */
-	REASON_GUEST_PANIC,         /* guest-panic */
-	REASON_GUEST_RESET,         /* guest-reset: without a panic on the console */
-	REASON_GUEST_POWER_OFF,     /* guest-power-off: without a manifest */
-	REASON_BOOT_FAILED,         /* boot-failed: the runner never said hello */
-	REASON_EMULATOR_KILLED,     /* emulator-killed */
-	REASON_EMULATOR_FAILED,     /* emulator-failed: ended by itself */
-	REASON_PROTOCOL,            /* protocol: the guest sent what no runner sends */
-	REASON_STORE_FULL,          /* store-full */
-	REASON_STORE_FAILED,        /* store-failed */
-	REASON_CALLER_DIED,         /* caller-died */
-	REASON_DEADLINE,            /* deadline: exit code 124 */
-	REASON_QUOTA,               /* quota */
+	REASON_GUEST_PANIC,     /* guest-panic */
+	REASON_GUEST_RESET,     /* guest-reset: without a panic on the console */
+	REASON_GUEST_POWER_OFF, /* guest-power-off: without a manifest */
+	REASON_BOOT_FAILED,     /* boot-failed: the runner never said hello */
+	REASON_EMULATOR_KILLED, /* emulator-killed */
+	REASON_EMULATOR_FAILED, /* emulator-failed: ended by itself */
+	REASON_PROTOCOL,        /* protocol: the guest sent what no runner sends */
+	REASON_STORE_FULL,      /* store-full */
+	REASON_STORE_FAILED,    /* store-failed */
+	REASON_CALLER_DIED,     /* caller-died */
+	REASON_DEADLINE,        /* deadline: exit code 124 */
+	REASON_QUOTA,           /* quota */
 	/* told by the host */
-	REASON_SHIM_KILLED,         /* shim-killed */
-	REASON_SIGNAL,              /* signal: the caller was asked to stop */
-	REASON_SILENT,              /* silent */
-	REASON_UNSTARTABLE,         /* unstartable */
-	REASON_EXTERNAL,            /* external: gone, nobody knows why */
-	REASON_NO_RESULT,           /* no-result: a manifest but no result.json */
-	REASON_BAD_RESULT,          /* bad-result: result.json does not parse */
-	REASON_BAD_OUTPUT,          /* bad-output: the archive that came back was refused */
-	REASON_REFUSED,             /* refused: before the start; the detail says why */
+	REASON_SHIM_KILLED, /* shim-killed */
+	REASON_SIGNAL,      /* signal: the caller was asked to stop */
+	REASON_SILENT,      /* silent */
+	REASON_UNSTARTABLE, /* unstartable */
+	REASON_EXTERNAL,    /* external: gone, nobody knows why */
+	REASON_NO_RESULT,   /* no-result: a manifest but no result.json */
+	REASON_BAD_RESULT,  /* bad-result: result.json does not parse */
+	REASON_BAD_OUTPUT,  /* bad-output: the archive that came back was refused */
+	REASON_REFUSED,     /* refused: before the start; the detail says why */
 	REASON_COUNT,
 };
 
