@@ -1,0 +1,152 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Install what the tests need and run every test once; units also with ASan and UBSan.  --full adds sanitizers
+# and clang end to end, and the soak tests.  Ends with one line "N passed, N failed", counted from the results.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")/.." && pwd)
+cd "$here"
+# shellcheck source=scripts/lib/say.sh
+. scripts/lib/say.sh
+# shellcheck source=scripts/lib/packages.sh
+. scripts/lib/packages.sh
+
+full=
+only=
+while [ $# -gt 0 ]; do
+	case "$1" in
+	--full) full=1 ;;
+	--only) only=${2:?--only needs a pytest expression}; shift ;;
+	--help | -h)
+		say "usage: bash scripts/check.sh [--full] [--only PYTEST-EXPRESSION]"
+		exit 0
+		;;
+	*) die "$1 is no option; see --help" ;;
+	esac
+	shift
+done
+
+# Test services and downloads are kept outside the checkout.
+if [ "$(id -u)" -eq 0 ]; then
+	cache=${RESOLUTO_TEST_CACHE:-/var/cache/resoluto-sandbox-tests}
+else
+	cache=${RESOLUTO_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/resoluto-sandbox-tests}
+fi
+results=$here/build-check/results
+mkdir -p "$cache" "$results"
+STEP_LOG=$results/steps.log
+: >"$STEP_LOG"
+rm -f "$results"/*.xml
+failed_steps=0
+
+# Nothing of the caller's configuration reaches the tests.
+for name in $(compgen -e RESOLUTO_ | grep -v '^RESOLUTO_TEST_CACHE$' || true); do
+	unset "$name"
+done
+unset XDG_STATE_HOME XDG_CONFIG_HOME HTTPS_PROXY_TEST || true
+
+python_tools() {
+	local stamp=$cache/venv/ready-2
+	if [ ! -f "$stamp" ]; then
+		rm -rf "$cache/venv"
+		python3 -m venv "$cache/venv"
+		"$cache/venv/bin/pip" install -q --disable-pip-version-check pytest pytest-timeout jsonschema \
+			hypothesis pydantic
+		touch "$stamp"
+	fi
+	if [ ! -f "$cache/original/ready" ]; then
+		rm -rf "$cache/original"
+		"$cache/venv/bin/pip" install -q --disable-pip-version-check --ignore-requires-python \
+			--target "$cache/original" resoluto-sandbox==0.1.0 pydantic
+		touch "$cache/original/ready"
+	fi
+}
+
+# A real package of somebody else's with its own tests, and what they need, as files.
+real_inputs() {
+	[ ! -f "$cache/inputs/ready" ] || return 0
+	rm -rf "$cache/inputs"
+	mkdir -p "$cache/inputs/wheels"
+	"$cache/venv/bin/pip" download -q --disable-pip-version-check --no-deps --no-binary :all: \
+		-d "$cache/inputs" iniconfig==2.0.0 || "$cache/venv/bin/pip" download -q --no-deps --no-binary :all: \
+		--no-build-isolation -d "$cache/inputs" toolz==0.12.1
+	"$cache/venv/bin/pip" install -q --disable-pip-version-check --target "$cache/inputs/wheels" pytest
+	touch "$cache/inputs/ready"
+}
+
+configure() { # directory, options...
+	local dir=$1
+	shift
+	if [ -f "$dir/build.ninja" ]; then
+		meson configure "$dir" "$@"
+	else
+		meson setup "$dir" "$here" "$@"
+	fi
+	ninja -C "$dir"
+}
+
+meson_tests() { # directory, name, arguments of meson test...
+	local dir=$1 name=$2 rc=0
+	shift 2
+	say "==> tests: $name"
+	meson test -C "$dir" --no-rebuild --print-errorlogs --logbase "$name" "$@" || rc=$?
+	cp "$dir/meson-logs/$name.junit.xml" "$results/$name.xml" 2>/dev/null || failed_steps=$((failed_steps + 1))
+	return 0
+}
+
+py_tests() { # name, arguments of pytest...
+	local name=$1 rc=0
+	shift
+	say "==> tests: $name"
+	"$cache/venv/bin/python" -m pytest -q -p no:cacheprovider --junitxml "$results/$name.xml" "$@" \
+		${only:+-k "$only"} || rc=$?
+	# 1 = some failed (they are counted), 5 = none selected by --only.
+	case "$rc" in
+	0 | 1) ;;
+	5) [ -n "$only" ] || failed_steps=$((failed_steps + 1)) ;;
+	*) failed_steps=$((failed_steps + 1)) ;;
+	esac
+}
+
+provision() {
+	RESOLUTO_CACHE_DIR=$cache/sandbox RESOLUTO_STATE_DIR=$cache/state RESOLUTO_LOCAL_ENV=$cache/local.env \
+		bash scripts/local-backend-up.sh --prefix none --build-dir "$here/build-check"
+}
+
+main() {
+	ensure_packages "${BUILD_PACKAGES[@]}" "${RUN_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
+	step "python tools and the original" python_tools
+	step "real inputs" real_inputs
+	step "building with gcc, warnings as errors" configure "$here/build-check" -Dwerror=true -Dtests=true
+	step "building with ASan and UBSan" configure "$here/build-asan" -Dwerror=true -Dtests=true \
+		-Db_sanitize=address,undefined -Db_lundef=false -Dguest=disabled --buildtype=debugoptimized
+
+	export RESOLUTO_TEST_CACHE=$cache RESOLUTO_TEST_ORIGINAL=$cache/original
+	meson_tests "$here/build-check" units --suite unit --suite contract --suite fuzz
+	meson_tests "$here/build-check" rules --suite rules
+	meson_tests "$here/build-asan" units-asan --suite unit --suite contract --suite fuzz
+
+	step "provisioning (kernel, initramfs, base image, canary)" provision
+	export RESOLUTO_LOCAL_ENV=$cache/local.env RESOLUTO_BUILD_DIR=$here/build-check
+	RESOLUTO_TEST_KERNEL=$(sed -n 's/^RESOLUTO_LOCAL_KERNEL=//p' "$cache/local.env")
+	RESOLUTO_TEST_INITRD=$(sed -n 's/^RESOLUTO_LOCAL_INITRD=//p' "$cache/local.env")
+	export RESOLUTO_TEST_KERNEL RESOLUTO_TEST_INITRD
+
+	py_tests interop tests/interop
+	py_tests services tests/services
+	py_tests e2e tests/e2e
+	py_tests vm tests/vm
+	[ -z "$full" ] || full_tests
+}
+
+full_tests() {
+	step "building with clang" env CC=clang CXX=clang++ bash -c "$(declare -f configure); here='$here'; configure '$here/build-clang' -Dwerror=true -Dtests=true"
+	meson_tests "$here/build-clang" units-clang --suite unit --suite contract --suite fuzz
+	RESOLUTO_BUILD_DIR=$here/build-clang RESOLUTO_LIBEXEC_DIR=$here/build-clang/src/shim py_tests e2e-clang tests/e2e
+	RESOLUTO_BUILD_DIR=$here/build-asan RESOLUTO_LIBEXEC_DIR=$here/build-asan/src/shim \
+		ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 py_tests e2e-asan tests/e2e
+	RESOLUTO_SOAK=1 py_tests soak tests/soak
+}
+
+main
+python3 scripts/lib/count.py "$failed_steps" "$results"/*.xml

@@ -1,0 +1,311 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Verify, install, build and provision the local backend, and end on a green canary: a real program in a real microVM.
+# Safe to call again: what is there already is kept, and a second call takes seconds.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")/.." && pwd)
+# shellcheck source=scripts/lib/say.sh
+. "$here/scripts/lib/say.sh"
+# shellcheck source=scripts/lib/packages.sh
+. "$here/scripts/lib/packages.sh"
+
+usage() {
+	cat <<-EOF
+	usage: bash scripts/local-backend-up.sh [options]
+
+	  --accel auto|kvm|tcg   auto (default): KVM where a probe boot works, else emulation, said loudly;
+	                         kvm: refuse instead of falling back
+	  --kernel distro|FILE   the distribution's cloud kernel (default), or a vmlinux with all it needs built in
+	  --base-image REF       the default image; without it one with python3 is made by mmdebstrap
+	  --prefix DIR           where to install (root: /usr/local, else ~/.local); "none": run from the build folder
+	  --build-dir DIR        where to build (default: build)
+	  --skip-packages        install nothing with apt-get
+	  --uninstall            remove what this script installed, provisioned and configured
+	  --help
+	EOF
+}
+
+accel=auto
+kernel=distro
+base_image=
+prefix=
+build_dir=$here/build
+skip_packages=
+uninstall=
+
+parse_arguments() {
+	while [ $# -gt 0 ]; do
+		case "$1" in
+		--*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}"; continue ;;
+		--skip-packages) skip_packages=1; shift; continue ;;
+		--uninstall) uninstall=1; shift; continue ;;
+		--help | -h) usage; exit 0 ;;
+		esac
+		[ $# -ge 2 ] || { usage >&2; die "$1 needs a value, or is no option"; }
+		case "$1" in
+		--accel) accel=$2 ;;
+		--kernel) kernel=$2 ;;
+		--base-image) base_image=$2 ;;
+		--prefix) prefix=$2 ;;
+		--build-dir) build_dir=$2 ;;
+		*) usage >&2; die "$1 is no option" ;;
+		esac
+		shift 2
+	done
+	case "$accel" in auto | kvm | tcg) ;; *) die "--accel is auto, kvm or tcg, not '$accel'" ;; esac
+	if [ "$kernel" != distro ] && [ ! -f "$kernel" ]; then
+		die "--kernel is 'distro' or a file, and '$kernel' is neither"
+	fi
+}
+
+# Where things go, as docs/environment.md says.
+set_places() {
+	if [ "$(id -u)" -eq 0 ]; then
+		cache=${RESOLUTO_CACHE_DIR:-/var/cache/resoluto-sandbox}
+		state=${RESOLUTO_STATE_DIR:-/var/lib/resoluto-sandbox}
+		config=${RESOLUTO_LOCAL_ENV:-/etc/resoluto-sandbox/local.env}
+		prefix=${prefix:-/usr/local}
+	else
+		cache=${RESOLUTO_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/resoluto-sandbox}
+		state=${RESOLUTO_STATE_DIR:-${XDG_STATE_HOME:-$HOME/.local/state}/resoluto-sandbox}
+		config=${RESOLUTO_LOCAL_ENV:-${XDG_CONFIG_HOME:-$HOME/.config}/resoluto-sandbox/local.env}
+		prefix=${prefix:-$HOME/.local}
+	fi
+	machine=$(uname -m)
+	version=$(sed -n 's/^#define RESOLUTO_VERSION "\(.*\)"/\1/p' "$here/include/resoluto/version.h")
+	umask 022
+	mkdir -p "$cache/kernel" "$(dirname "$config")"
+	mkdir -p "$state"
+	chmod 0700 "$state"
+	STEP_LOG=$cache/provision.log
+	: >"$STEP_LOG"
+}
+
+distribution() {
+	# shellcheck disable=SC1091
+	(. /etc/os-release 2>/dev/null && printf '%s\n' "${ID:-unknown}") || printf 'unknown\n'
+}
+
+check_system() {
+	[ "$(uname -s)" = Linux ] || die "this runs on Linux only"
+	case "$machine" in
+	x86_64) ;;
+	aarch64) say "note: on aarch64 the command lines are tested, the boot is not: x86_64 is what was run" ;;
+	*) die "$machine is not supported: x86_64 is" ;;
+	esac
+	if [ -n "$skip_packages" ]; then
+		return 0
+	fi
+	if ! command -v apt-get >/dev/null; then
+		explain_packages
+		exit 1
+	fi
+	ensure_packages "${BUILD_PACKAGES[@]}" "${RUN_PACKAGES[@]}"
+}
+
+build() {
+	local setup=("--prefix=$install_prefix" --buildtype=release -Db_ndebug=false -Dtests=false)
+	if [ -f "$build_dir/build.ninja" ]; then
+		meson configure "$build_dir" "--prefix=$install_prefix"
+	else
+		meson setup "${setup[@]}" "$build_dir" "$here"
+	fi
+	ninja -C "$build_dir"
+}
+
+build_and_install() {
+	install_prefix=$prefix
+	[ "$prefix" != none ] || install_prefix=/usr/local
+	step "building" build
+	if [ "$prefix" = none ]; then
+		export RESOLUTO_LIBEXEC_DIR=$build_dir/src/shim
+		cli=$build_dir/src/cli/resoluto-sandbox
+		return 0
+	fi
+	mkdir -p "$prefix" 2>/dev/null || true
+	if [ -w "$prefix" ]; then
+		step "installing to $prefix" meson install -C "$build_dir" --no-rebuild --quiet
+	else
+		step "installing to $prefix" as_root meson install -C "$build_dir" --no-rebuild --quiet
+	fi
+	cli=$prefix/bin/resoluto-sandbox
+	# The shared library of a prefix that ld.so does not know yet.
+	[ "$(id -u)" -ne 0 ] || ldconfig
+}
+
+provision_kernel() {
+	if [ "$kernel" = distro ]; then
+		kernel_dir=$cache/kernel/distro
+		step "guest kernel of the distribution" bash "$here/scripts/provision-kernel.sh" "$kernel_dir" \
+			--distro "$distro"
+	else
+		kernel_dir=$cache/kernel/file
+		step "guest kernel from $kernel" import_kernel_file
+	fi
+	step "initramfs with the runner" bash "$here/scripts/build-initramfs.sh" \
+		"$build_dir/guest/resoluto-runner" "$kernel_dir" "$kernel_dir/initrd.img"
+}
+
+import_kernel_file() {
+	[ "$(head -c 4 "$kernel" | od -An -tx1 | tr -d ' \n')" = 7f454c46 ] || {
+		say "$kernel is not an uncompressed kernel (vmlinux, an ELF file)"
+		return 1
+	}
+	mkdir -p "$kernel_dir/modules"
+	: >"$kernel_dir/modules/list"
+	printf 'file %s\n' "$(sha256sum "$kernel" | cut -c 1-16)" >"$kernel_dir/VERSION"
+	cp "$kernel" "$kernel_dir/vmlinux.part"
+	mv "$kernel_dir/vmlinux.part" "$kernel_dir/vmlinux"
+}
+
+has_image() { # name
+	"$cli" image ls --json 2>/dev/null | grep -q "\"$1\""
+}
+
+make_base_image() {
+	local tar=$cache/base-$version.tar
+	bash "$here/scripts/build-base-image.sh" "$tar.part"
+	mv "$tar.part" "$tar"
+	"$cli" image import "tar:$tar" "$image_name"
+	rm -f "$tar"
+}
+
+provision_image() {
+	image_name=resoluto-sandbox-base:$version
+	if [ -n "$base_image" ]; then
+		step "base image from $base_image" "$cli" image import "$base_image" "$image_name"
+	elif has_image "$image_name"; then
+		say "    base image: $image_name is in the cache"
+	else
+		step "base image with python3 (a minute)" make_base_image
+	fi
+}
+
+qemu_path() {
+	local name=qemu-system-$machine
+	printf '%s\n' "${RESOLUTO_LOCAL_QEMU:-$(command -v "$name" || true)}"
+}
+
+# Root runs each microVM with a uid of its own out of a range that nobody else has.
+uid_range() {
+	local first=1879048192 count=256
+	while cut -d: -f3 /etc/passwd | awk -v a="$first" -v n="$count" '$1 >= a && $1 < a + n {found = 1} END {exit !found}' ||
+		cat /etc/subuid /etc/subgid 2>/dev/null |
+		awk -F: -v a="$first" -v n="$count" '$2 < a + n && $2 + $3 > a {found = 1} END {exit !found}'; do
+		first=$((first + count))
+	done
+	printf '%s-%s\n' "$first" "$((first + count - 1))"
+}
+
+write_config() { # acceleration
+	local part=$config.part qemu
+	qemu=$(qemu_path)
+	[ -n "$qemu" ] || die "QEMU was not found: install qemu-system-$machine or set RESOLUTO_LOCAL_QEMU"
+	{
+		printf '# written by scripts/local-backend-up.sh; read by resoluto-sandbox, or: set -a; source local.env; set +a\n'
+		printf 'RESOLUTO_LOCAL_RUNTIME=microvm\n'
+		printf 'RESOLUTO_LOCAL_ACCEL=%s\n' "$1"
+		printf 'RESOLUTO_LOCAL_QEMU=%s\n' "$qemu"
+		printf 'RESOLUTO_LOCAL_KERNEL=%s\n' "$kernel_dir/vmlinux"
+		printf 'RESOLUTO_LOCAL_INITRD=%s\n' "$kernel_dir/initrd.img"
+		printf 'RESOLUTO_SANDBOX_IMAGE=%s\n' "$image_name"
+		[ "$(id -u)" -ne 0 ] || printf 'RESOLUTO_LOCAL_UIDS=%s\n' "$(uid_range)"
+		[ -z "${RESOLUTO_CACHE_DIR:-}" ] || printf 'RESOLUTO_CACHE_DIR=%s\n' "$cache"
+		[ -z "${RESOLUTO_STATE_DIR:-}" ] || printf 'RESOLUTO_STATE_DIR=%s\n' "$state"
+		[ "$prefix" != none ] || printf 'RESOLUTO_LIBEXEC_DIR=%s\n' "$build_dir/src/shim"
+	} >"$part"
+	mv "$part" "$config"
+	[ "$config" = "$here/local.env" ] || cp "$config" "$here/local.env"
+	export RESOLUTO_LOCAL_ENV=$config
+	unset RESOLUTO_LOCAL_ACCEL RESOLUTO_LOCAL_KERNEL RESOLUTO_LOCAL_INITRD RESOLUTO_SANDBOX_IMAGE
+}
+
+# Only a boot tells: a /dev/kvm that opens may still not run a guest, or hang.
+kvm_boots() {
+	[ -e /dev/kvm ] || return 1
+	RESOLUTO_LOCAL_ACCEL=kvm timeout -k 5 40 "$cli" run --quiet --deadline 30 -- /bin/true \
+		>>"$STEP_LOG" 2>&1 </dev/null
+}
+
+warn_about_tcg() {
+	cat >&2 <<-EOF
+
+	************************************************************************************
+	*  WARNING: no hardware virtualization.  A probe boot with KVM did not work here, so *
+	*  sandboxes run by emulation (TCG).  Each run still has a Linux kernel of its own,  *
+	*  but QEMU's emulator is not a hardened security boundary, and everything is slower *
+	*  by a factor of 5 to 20.  See SECURITY.md, "What TCG does and does not give".      *
+	*  Use --accel kvm to refuse this instead.                                           *
+	************************************************************************************
+
+	EOF
+}
+
+choose_acceleration() {
+	if [ "$accel" = tcg ]; then
+		chosen=tcg
+	elif say "==> probing KVM with a real boot" && kvm_boots; then
+		chosen=kvm
+		say "    KVM works"
+	elif [ "$accel" = kvm ]; then
+		die "--accel kvm: a probe boot with KVM failed (its output is in $STEP_LOG); is virtualization" \
+			"switched on in the firmware, or nested virtualization on the host of this VM, and may you open /dev/kvm?"
+	else
+		chosen=tcg
+		warn_about_tcg
+	fi
+	write_config "$chosen"
+}
+
+canary() {
+	local program='import os, platform, sys
+print("kernel  ", platform.release())
+print("boot id ", open("/proc/sys/kernel/random/boot_id").read().strip())
+print("user    ", os.getuid())
+print("network ", sorted(os.listdir("/sys/class/net")))
+print("python  ", sys.version.split()[0])
+print("hello from the sandbox")'
+	say "==> canary: a real program in a real microVM ($chosen)"
+	if ! "$cli" run -- python3 -c "$program" | sed 's/^/    | /'; then
+		die "the canary failed; 'resoluto-sandbox doctor' tells what is missing"
+	fi
+	say "    host boot id  $(cat /proc/sys/kernel/random/boot_id)"
+}
+
+remove_all() {
+	if [ -f "$build_dir/meson-logs/install-log.txt" ]; then
+		grep -v '^#' "$build_dir/meson-logs/install-log.txt" | while IFS= read -r file; do
+			[ -d "$file" ] || as_root rm -f -- "$file"
+		done
+	fi
+	rm -rf -- "$cache/kernel" "$cache/images" "$cache/refs.json" "$cache/templates" "$cache/provision.log"
+	rm -rf -- "$state"
+	rm -f -- "$config" "$here/local.env"
+	rmdir -- "$cache" "$(dirname "$config")" 2>/dev/null || true
+	say "removed: the installed files, $cache, $state, $config; packages stay installed"
+}
+
+main() {
+	parse_arguments "$@"
+	set_places
+	if [ -n "$uninstall" ]; then
+		remove_all
+		return 0
+	fi
+	distro=$(distribution)
+	check_system
+	build_and_install
+	provision_kernel
+	# The image tool needs a configuration; the acceleration follows.
+	image_name=resoluto-sandbox-base:$version
+	write_config tcg
+	provision_image
+	choose_acceleration
+	canary
+	say ""
+	say "The local backend is up ($chosen).  Configuration: $config"
+	say "Try:  ${cli} run -- echo hi"
+}
+
+main "$@"
