@@ -58,6 +58,7 @@ static const struct entry entries[REASON_COUNT] = {
 	[REASON_SHIM_KILLED] = { "shim-killed",
 	                         "the supervisor of the sandbox (resoluto-shim) was killed" },
 	[REASON_SIGNAL] = { "signal", "stopped by a signal" },
+	[REASON_CANCELLED] = { "cancelled", "stopped by the program that had started the run" },
 	[REASON_SILENT] = { "silent", "the sandbox said nothing for longer than --dead-after" },
 	[REASON_UNSTARTABLE] = { "unstartable", "the sandbox cannot be started" },
 	[REASON_EXTERNAL] = { "external", "the sandbox went away and nobody can tell why" },

@@ -39,6 +39,7 @@ enum reason {
 	/* told by the host */
 	REASON_SHIM_KILLED, /* shim-killed */
 	REASON_SIGNAL,      /* signal: the caller was asked to stop */
+	REASON_CANCELLED,   /* cancelled: the program that started the run stopped it */
 	REASON_SILENT,      /* silent */
 	REASON_UNSTARTABLE, /* unstartable */
 	REASON_EXTERNAL,    /* external: gone, nobody knows why */
