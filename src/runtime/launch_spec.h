@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * launch_spec.h - what every runtime asks of a launch spec before it does anything.  Pure.
+ */
+
+#include <stdbool.h>
+
+#include "resoluto/runtime.h"
+
+/* -EINVAL, with what is wrong, unless the spec has this version's size, a run id, an image, a
+ * conduit, a prefix that can be a key, and KEY=VALUE in env and labels. */
+int runtime_check_spec(const struct resoluto_launch_spec *spec, struct resoluto_err *err);
+/* Whether labels hold every one of wanted (both NULL-terminated KEY=VALUE, both may be NULL). */
+bool runtime_labels_match(const char *const *labels, const char *const *wanted);
