@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# build-initramfs.sh - the runner and the kernel's modules as the microVM's initramfs.
+#
+#	scripts/build-initramfs.sh RUNNER KERNELDIR OUT
+#
+# KERNELDIR is what provision-kernel.sh made.  OUT is a plain newc archive: unpacked at boot by the
+# kernel, which under emulation takes longer the more it is packed.  The same inputs give the same
+# bytes.  OUT is replaced at once or not at all.
+set -euo pipefail
+
+die() { printf 'build-initramfs: %s\n' "$*" >&2; exit 1; }
+
+[ $# -eq 3 ] || { sed -n 's/^#\t//p' "$0" | head -1 >&2; exit 2; }
+readonly runner=$1 kernel=$2 out=$3
+[ -s "$runner" ] || die "$runner is missing"
+[ -s "$kernel/modules/list" ] || die "$kernel/modules/list is missing: run provision-kernel.sh"
+
+readonly directory_mode=$((040755)) program_mode=$((0100755)) file_mode=$((0100644))
+inode=0
+
+pad() { # size: up to the next multiple of 4
+	head -c $(((4 - $1 % 4) % 4)) /dev/zero
+}
+
+# Each entry: thirteen numbers of eight hex digits, the name with its 0, padding, the content, padding.
+entry() { # name mode [file]
+	local size=0
+	[ $# -lt 3 ] || size=$(stat -c %s "$3")
+	inode=$((inode + 1))
+	printf '070701%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X' \
+		$inode "$2" 0 0 1 0 "$size" 0 0 0 0 $((${#1} + 1)) 0
+	printf '%s\0' "$1"
+	pad $((110 + ${#1} + 1))
+	[ $# -lt 3 ] || { cat "$3" && pad "$size"; }
+}
+
+archive() {
+	local name
+	for name in dev modules newroot proc rootfs scratch sys upper; do
+		entry "$name" $directory_mode
+	done
+	entry init $program_mode "$runner"
+	# Modules bear their place in the order of loading as their name.
+	local number=0
+	while read -r name; do
+		entry "$(printf 'modules/%02d-%s.ko' $number "$name")" $file_mode "$kernel/modules/$name.ko"
+		number=$((number + 1))
+	done <"$kernel/modules/list"
+	entry 'TRAILER!!!' 0
+}
+
+mkdir -p "$(dirname "$out")"
+part=$(mktemp "$out.XXXXXX")
+trap 'rm -f "$part"' EXIT
+archive >"$part"
+chmod 644 "$part"
+mv "$part" "$out"

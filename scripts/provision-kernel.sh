@@ -1,0 +1,233 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# provision-kernel.sh - unpack (never install) a distribution's cloud kernel for the microVM.
+#
+#	scripts/provision-kernel.sh OUTDIR [--distro debian|ubuntu] [--deb FILE]... [--force]
+#
+# Writes OUTDIR/vmlinux (what QEMU boots by PVH; on arm64 the Image), OUTDIR/modules/*.ko with
+# OUTDIR/modules/list (their names in the order in which they must be loaded) and OUTDIR/VERSION.
+# Needs apt (any user) or the package files given by --deb.  The place is changed at once or not at
+# all, and not when it already holds the same version.
+set -euo pipefail
+
+readonly wanted_modules=(virtio_ring virtio virtio_mmio virtio_console virtio_blk squashfs overlay)
+readonly vmlinux_min_bytes=4000000
+
+say() { printf 'provision-kernel: %s\n' "$*"; }
+die() { printf 'provision-kernel: %s\n' "$*" >&2; exit 1; }
+usage() { sed -n 's/^#\t//p' "$0" | head -1 >&2; exit 2; }
+
+# The name of the package behind the name that always means the newest kernel, and the packages with its modules.
+resolve_packages() { # distro arch
+	local meta image
+	case $1 in
+	debian) meta=linux-image-cloud-$2 ;;
+	ubuntu) meta=linux-image-virtual ;;
+	*) die "no kernel package is known for '$1': use --distro debian or ubuntu, or --deb FILE" ;;
+	esac
+	image=$(LC_ALL=C apt-cache depends --no-recommends --no-suggests "$meta" 2>/dev/null |
+		sed -n 's/^ *Depends: \(linux-image-[0-9][^ ]*\)$/\1/p' | sort -V | tail -1)
+	[ -n "$image" ] || die "apt does not know $meta: run apt-get update first (as root)"
+	echo "$image"
+	[ "$1" = debian ] || echo "${image/linux-image-/linux-modules-}"
+}
+
+host_distro() {
+	local id="" like=""
+	if [ -r /etc/os-release ]; then
+		id=$(. /etc/os-release && echo "${ID:-}")
+		like=$(. /etc/os-release && echo "${ID_LIKE:-}")
+	fi
+	case " $id $like " in
+	*" ubuntu "*) echo ubuntu ;;
+	*) echo debian ;;
+	esac
+}
+
+bytes_at() { # file offset count: hex digits
+	od -An -v -tx1 -j "$2" -N "$3" "$1" | tr -d ' \n'
+}
+
+number_at() { # file offset: an unsigned 32 bit number, little endian
+	od -An -v -tu4 --endian=little -j "$2" -N 4 "$1" | tr -d ' \n'
+}
+
+unpack_payload() { # from to
+	case $(bytes_at "$1" 0 6) in
+	02214c18*) lz4 -dcq "$1" ;;
+	1f8b*) gzip -dc "$1" ;;
+	28b52ffd*) zstd -dcq "$1" ;;
+	fd377a585a00) xz -dc "$1" ;;
+	5d0000*) xz -dc --format=lzma "$1" ;;
+	425a68*) bzip2 -dc "$1" ;;
+	7f454c46*) cat "$1" ;;
+	*) die "the kernel is packed in a way that is not known: it starts with $(bytes_at "$1" 0 6)" ;;
+	esac >"$2"
+}
+
+# The boot protocol (Documentation/x86/boot.rst) says where the packed kernel starts and how long it is;
+# all packers but gzip are followed by its unpacked size.
+extract_x86() { # bzImage to
+	local file=$1 to=$2 sectors offset length
+	[ "$(bytes_at "$file" 514 4)" = 48647253 ] || die "$file is not a bzImage"
+	sectors=$(od -An -v -tu1 -j 497 -N 1 "$file" | tr -d ' ')
+	[ "$sectors" -gt 0 ] || sectors=4
+	offset=$(($(number_at "$file" 584) + (sectors + 1) * 512))
+	length=$(number_at "$file" 588)
+	dd if="$file" of="$to.packed" bs=1M iflag=skip_bytes,count_bytes skip="$offset" count="$length" status=none
+	[ "$(stat -c %s "$to.packed")" = "$length" ] || die "$file is cut short"
+	case $(bytes_at "$to.packed" 0 2) in
+	1f8b) ;;
+	*)
+		local size
+		size=$(number_at "$to.packed" $((length - 4)))
+		truncate -s $((length - 4)) "$to.packed"
+		;;
+	esac
+	unpack_payload "$to.packed" "$to"
+	rm "$to.packed"
+	[ -z "${size:-}" ] || [ "$(stat -c %s "$to")" = "$size" ] ||
+		die "the unpacked kernel has $(stat -c %s "$to") bytes instead of $size"
+	[ "$(bytes_at "$to" 0 4)" = 7f454c46 ] || die "the unpacked kernel is not an ELF file"
+}
+
+extract_arm64() { # vmlinuz to
+	case $(bytes_at "$1" 0 2) in
+	1f8b) gzip -dc "$1" >"$2" ;;
+	*) cp "$1" "$2" ;;
+	esac
+	[ "$(bytes_at "$2" 56 4)" = 41524d64 ] || die "$1 is not an arm64 kernel"
+}
+
+find_module() { # root name: path of its file, or nothing
+	find "$1" -path '*/kernel/*' \( -name "$2.ko" -o -name "${2//_/-}.ko" -o -name "$2.ko.*" -o -name "${2//_/-}.ko.*" \) \
+		-print -quit
+}
+
+is_builtin() { # root name
+	cat "$1"/lib/modules/*/modules.builtin "$1"/usr/lib/modules/*/modules.builtin 2>/dev/null |
+		sed 's,.*/,,; s,\.ko$,,; s,-,_,g' | grep -x "${2//-/_}" >/dev/null
+}
+
+unpack_module() { # from to
+	case $1 in
+	*.xz) xz -dc "$1" >"$2" ;;
+	*.zst) zstd -dcq "$1" >"$2" ;;
+	*.gz) gzip -dc "$1" >"$2" ;;
+	*) cp "$1" "$2" ;;
+	esac
+	[ "$(bytes_at "$2" 0 4)" = 7f454c46 ] || die "the module $1 is not an ELF file"
+}
+
+# What a module needs comes from itself; it goes before it into the list.
+take_module() { # root modules name
+	local from name=${3//-/_} need
+	grep -qxs "$name" "$2/list" && return
+	from=$(find_module "$1" "$name")
+	if [ -z "$from" ]; then
+		is_builtin "$1" "$name" && return
+		die "the kernel package has no module $name"
+	fi
+	unpack_module "$from" "$2/$name.ko"
+	for need in $(tr '\0' '\n' <"$2/$name.ko" | sed -n 's/^depends=//p' | tr ',' ' '); do
+		take_module "$1" "$2" "$need"
+	done
+	# Debug and type data and the signature cost time at each boot: the initramfs as a whole is what is trusted.
+	if command -v objcopy >/dev/null; then
+		objcopy --strip-debug --remove-section=.BTF --remove-section=.comment "$2/$name.ko"
+	fi
+	echo "$name" >>"$2/list"
+}
+
+download() { # package...: into the current folder
+	local arch_name
+	for arch_name in "$@"; do
+		apt-get -qq -o APT::Sandbox::User="$(id -un)" download "$arch_name" >/dev/null ||
+			die "apt-get download $arch_name failed: run apt-get update first (as root)"
+	done
+}
+
+build() { # work debs...
+	local work=$1 version
+	shift
+	for deb in "$@"; do
+		dpkg-deb -x "$deb" "$work/root"
+	done
+	local image
+	image=$(find "$work/root/boot" -name 'vmlinuz-*' -type f -print -quit 2>/dev/null)
+	[ -n "$image" ] || die "the package has no /boot/vmlinuz-*"
+	version=${image##*/vmlinuz-}
+	mkdir -p "$work/out/modules"
+	case $arch in
+	arm64) extract_arm64 "$image" "$work/out/vmlinux" ;;
+	*) extract_x86 "$image" "$work/out/vmlinux" ;;
+	esac
+	[ "$(stat -c %s "$work/out/vmlinux")" -ge $vmlinux_min_bytes ] || die "the unpacked kernel is too small"
+	: >"$work/out/modules/list"
+	for name in "${wanted_modules[@]}"; do
+		take_module "$work/root" "$work/out/modules" "$name"
+	done
+	printf '%s %s\n' "$version" "$(sha256sum "$@" | sha256sum | cut -c 1-16)" >"$work/out/VERSION"
+	chmod -R u=rwX,go=rX "$work/out"
+}
+
+place() { # work outdir
+	mkdir -p "$(dirname "$2")"
+	mkdir -p "$2"
+	local old
+	rm -rf "$2/.new" "$2/.old"
+	mkdir "$2/.new" "$2/.old"
+	cp -r "$1/out/." "$2/.new/"
+	# VERSION goes first and comes last: whoever finds it finds all.
+	for old in VERSION vmlinux modules; do
+		[ ! -e "$2/$old" ] || mv "$2/$old" "$2/.old/$old"
+	done
+	for old in vmlinux modules VERSION; do
+		mv "$2/.new/$old" "$2/$old"
+	done
+	rm -rf "$2/.new" "$2/.old"
+}
+
+is_complete() { # outdir package
+	[ -s "$1/VERSION" ] && [ -s "$1/vmlinux" ] && [ -s "$1/modules/list" ] &&
+		[ "linux-image-$(cut -d' ' -f1 "$1/VERSION")" = "$2" ] || return 1
+	local name
+	while read -r name; do
+		[ -s "$1/modules/$name.ko" ] || return 1
+	done <"$1/modules/list"
+}
+
+outdir="" distro="" force=no debs=()
+while [ $# -gt 0 ]; do
+	case $1 in
+	--distro) [ $# -gt 1 ] || usage; distro=$2; shift ;;
+	--deb) [ $# -gt 1 ] || usage; debs+=("$(realpath "$2")"); shift ;;
+	--force) force=yes ;;
+	-*) usage ;;
+	*) [ -z "$outdir" ] || usage; outdir=$1 ;;
+	esac
+	shift
+done
+[ -n "$outdir" ] || usage
+command -v dpkg-deb >/dev/null || die "dpkg-deb is missing: this needs a Debian or Ubuntu system"
+command -v lz4 >/dev/null || die "lz4 is missing: apt-get install lz4"
+readonly arch=$(dpkg --print-architecture)
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+if [ ${#debs[@]} -eq 0 ]; then
+	packages=$(resolve_packages "${distro:-$(host_distro)}" "$arch")
+	if [ $force = no ] && is_complete "$outdir" "$(head -1 <<<"$packages")"; then
+		say "$(cut -d' ' -f1 "$outdir/VERSION") is there"
+		exit 0
+	fi
+	say "download $(tr '\n' ' ' <<<"$packages")"
+	mkdir "$work/debs"
+	# shellcheck disable=SC2086 # one word per package
+	(cd "$work/debs" && download $packages)
+	debs=("$work"/debs/*.deb)
+fi
+build "$work" "${debs[@]}"
+place "$work" "$outdir"
+say "$(cut -d' ' -f1 "$outdir/VERSION"): vmlinux $(stat -c %s "$outdir/vmlinux") bytes, $(wc -l <"$outdir/modules/list") modules"
