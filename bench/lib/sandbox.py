@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the benchmarks share: the program under test, its processes, and figures with their spread."""
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def cli():
+    build = os.environ.get("RESOLUTO_BUILD_DIR")
+    path = pathlib.Path(build) / "src/cli/resoluto-sandbox" if build else ROOT / "build/src/cli/resoluto-sandbox"
+    if not path.exists():
+        sys.exit(f"{path} is missing: run scripts/local-backend-up.sh, or set RESOLUTO_BUILD_DIR")
+    return str(path)
+
+
+def environment():
+    env = dict(os.environ)
+    if "RESOLUTO_LOCAL_ENV" not in env and (ROOT / "local.env").exists():
+        env["RESOLUTO_LOCAL_ENV"] = str(ROOT / "local.env")
+    return env
+
+
+def processes(name):
+    """pids whose executable or command line begins with name."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                argv = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if argv and os.path.basename(argv[0]).decode(errors="replace").startswith(name):
+                found.append(int(entry.name))
+    return found
+
+
+def wait_for(condition, what, seconds=60):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.005)
+    sys.exit(f"waited {seconds} s in vain for {what}")
+
+
+def timed(argv, **options):
+    start = time.monotonic()
+    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+    seconds = time.monotonic() - start
+    if done.returncode != 0:
+        sys.exit(f"{argv} ended with {done.returncode}: {done.stderr.decode(errors='replace')[-2000:]}")
+    return seconds
+
+
+def report(name, values, unit="s", scale=1.0):
+    values = sorted(v * scale for v in values)
+    print(f"{name:34} median {statistics.median(values):9.3f}  min {values[0]:9.3f}  max {values[-1]:9.3f} {unit}"
+          f"  (n={len(values)})")
+    return statistics.median(values)
+
+
+def ratio(value, limit=None):
+    if limit is not None:
+        print(f"limit {limit}")
+    print(f"ratio {value:.3f}")
+
+
+def pss_kib(pid):
+    for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1])
+    return 0

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run leaves no process, mount, socket or file behind, however it ends."""
+import os
+import pathlib
+import signal
+import time
+
+import pytest
+
+from conftest import Processes, wait_until
+
+# "Within a second" is the promise; a busy machine is given the rest.
+SECONDS_TO_DIE = 5
+
+
+def mounts():
+    return len(pathlib.Path("/proc/self/mountinfo").read_text().splitlines())
+
+
+def unix_sockets():
+    """Sockets that have a path: those would be files left behind."""
+    lines = pathlib.Path("/proc/net/unix").read_text().splitlines()[1:]
+    return sorted(line.split()[7] for line in lines if len(line.split()) > 7)
+
+
+def files(folder):
+    return sorted(str(p) for p in pathlib.Path(folder).rglob("*"))
+
+
+def temporary():
+    return sorted(name for place in ("/tmp", "/dev/shm") for name in os.listdir(place)
+                  if "resoluto" in name or name.startswith("run-"))
+
+
+def machine_state(sandbox):
+    return {
+        "processes": sorted(Processes.of_program("qemu-system") + Processes.of_program("resoluto-")),
+        "mounts": mounts(),
+        "sockets": unix_sockets(),
+        "runs": sandbox.runs(),
+        "temporary": temporary(),
+        "cgroups": sorted(p.name for p in pathlib.Path("/sys/fs/cgroup").rglob("*resoluto*")),
+    }
+
+
+def running(sandbox, run_id, *program):
+    """Start a run whose program says that it is there; returns it with the pids of its processes."""
+    run = sandbox.start("run", "--id", run_id, "--", "/bin/sh", "-c", "echo up; " + " ".join(program))
+    assert run.stdout.readline() == b"up\n", run.stderr.read()
+    qemu = Processes.qemu_of(run_id)
+    shim = [p for p in Processes.children(run.pid) if Processes.argv(p)[0].endswith(b"resoluto-shim")]
+    assert len(qemu) == 1 and len(shim) == 1
+    return run, qemu[0], shim[0]
+
+
+def gone(*pids):
+    return all(not Processes.is_alive(p) for p in pids)
+
+
+def test_a_good_a_failing_and_a_refused_run(sandbox, tmp_path):
+    before = machine_state(sandbox)
+    assert sandbox.run("run", "--", "/bin/true").returncode == 0
+    assert sandbox.run("run", "--", "/bin/sh", "-c", "exit 7").returncode == 7
+    assert sandbox.run("run", "--", "/no/such/program").returncode == 127
+    assert sandbox.run("run", "--image", f"oci:{tmp_path}/none", "--", "true").returncode == 125
+    assert machine_state(sandbox) == before
+
+
+@pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_stops_the_program_then_the_vm(sandbox, signo):
+    before = machine_state(sandbox)
+    run, qemu, shim = running(sandbox, f"left-{signo.name.lower()}",
+                              "trap 'echo caught; exit 9' INT TERM HUP; while :; do sleep 0.1; done")
+    run.send_signal(signo)
+    out, err = run.communicate(timeout=120)
+    assert out == b"caught\n", err
+    assert run.returncode == 9
+    assert gone(qemu, shim)
+    assert machine_state(sandbox) == before
+
+
+def test_a_program_that_ignores_signals_is_ended_with_its_vm(sandbox):
+    before = machine_state(sandbox)
+    run, qemu, shim = running(sandbox, "left-stubborn", "trap '' INT TERM HUP; while :; do sleep 0.1; done")
+    run.send_signal(signal.SIGTERM)
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=120)
+    assert run.returncode in (128 + signal.SIGTERM, 128 + signal.SIGINT)
+    assert gone(qemu, shim)
+    assert machine_state(sandbox) == before
+
+
+@pytest.mark.parametrize("victim", ["cli", "shim", "qemu"])
+def test_sigkill_leaves_no_process(sandbox, victim):
+    before = machine_state(sandbox)
+    run, qemu, shim = running(sandbox, f"left-kill-{victim}", "sleep 600")
+    start = time.monotonic()
+    os.kill({"cli": run.pid, "shim": shim, "qemu": qemu}[victim], signal.SIGKILL)
+    wait_until(lambda: gone(qemu, shim), f"QEMU and shim to end after SIGKILL of {victim}", SECONDS_TO_DIE)
+    print(f"gone after {time.monotonic() - start:.3f} s")
+    out, err = run.communicate(timeout=60)
+    if victim == "cli":
+        assert run.returncode == -signal.SIGKILL
+    else:
+        assert run.returncode == 125, err
+        assert (b"shim-killed" if victim == "shim" else b"emulator-killed") in err
+    assert mounts() == before["mounts"] and unix_sockets() == before["sockets"]
+    # Files that nobody alive can remove go with the next command.
+    assert sandbox.run("run", "--", "/bin/true").returncode == 0
+    assert machine_state(sandbox) == before
+
+
+def test_a_second_run_with_the_same_id_is_refused_and_harms_nobody(sandbox):
+    run, _, _ = running(sandbox, "left-twice", "read line; echo got $line; exit 3")
+    again = sandbox.run("run", "--id", "left-twice", "--", "/bin/true")
+    assert again.returncode == 125
+    assert b"left-twice" in again.stderr and b"already" in again.stderr
+    run.send_signal(signal.SIGTERM)
+    run.communicate(timeout=60)
+    assert sandbox.runs() == []

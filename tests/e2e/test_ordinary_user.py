@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same product as an ordinary user: no root, no group, a home of its own."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import build_dir, needed
+
+UID = 54321
+
+
+@pytest.fixture(scope="module")
+def ordinary(tmp_path_factory):
+    """Returns run(arguments...): the command line as a user without any right, with its own installation."""
+    home = pathlib.Path(tmp_path_factory.mktemp("home"))
+    for parent in [home, *home.parents]:
+        if parent.stat().st_uid == os.getuid() and not parent.stat().st_mode & 0o001:
+            parent.chmod(parent.stat().st_mode | 0o011)
+    programs = home / "bin"
+    programs.mkdir()
+    for name in ("src/cli/resoluto-sandbox", "src/shim/resoluto-shim"):
+        shutil.copy(build_dir() / name, programs)
+    for library in build_dir().glob("libresoluto-sandbox.so*"):
+        if library.is_file():
+            shutil.copy(library, programs)
+    lines = [line for line in pathlib.Path(needed("RESOLUTO_LOCAL_ENV")).read_text().splitlines()
+             if not line.startswith(("RESOLUTO_LIBEXEC_DIR", "RESOLUTO_STATE_DIR", "RESOLUTO_LOCAL_UIDS"))]
+    config = home / "local.env"
+    config.write_text("\n".join(lines) + f"\nRESOLUTO_LIBEXEC_DIR={programs}\n")
+    programs.chmod(0o755)
+    prefix = []
+    if os.getuid() == 0:
+        for path in [home, *home.rglob("*")]:
+            os.chown(path, UID, UID)
+        prefix = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "--bounding-set=-all"]
+    env = {"PATH": os.environ["PATH"], "HOME": str(home), "RESOLUTO_LOCAL_ENV": str(config),
+           "LD_LIBRARY_PATH": str(programs)}
+
+    def run(*arguments, **options):
+        return subprocess.run([*prefix, str(programs / "resoluto-sandbox"), *map(str, arguments)], env=env, cwd=home,
+                              capture_output=True, timeout=300, **options)
+
+    run.home = home
+    return run
+
+
+def test_runs_with_workspace_and_output(ordinary):
+    work = ordinary.home / "work"
+    work.mkdir()
+    (work / "in.txt").write_text("from the host")
+    if os.getuid() == 0:
+        os.chown(work, UID, UID)
+    done = ordinary("run", "--json", "--workspace", work, "--output", "out.txt", "--", "/bin/sh", "-c",
+                    "id -u; tr a-z A-Z < in.txt > out.txt")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["output"] == "1000\n"
+    assert result["artifacts"] == ["out.txt"]
+    assert (work / "out.txt").read_text() == "FROM THE HOST"
+    assert result["isolation"]["own_kernel"] is True
+    assert result["isolation"]["verdict"] == "protected"
+    assert any("landlock" in c for c in result["isolation"]["confinement"])
+    assert any("seccomp" in c for c in result["isolation"]["confinement"])
+
+
+def test_state_is_private_and_empty_afterwards(ordinary):
+    assert ordinary("run", "--", "/bin/true").returncode == 0
+    state = ordinary.home / ".local/state/resoluto-sandbox"
+    assert state.stat().st_mode & 0o777 == 0o700
+    assert list((state / "runs").iterdir()) == []
+
+
+def test_doctor_is_content(ordinary):
+    done = ordinary("doctor")
+    assert done.returncode == 0, done.stdout + done.stderr
