@@ -6,6 +6,15 @@
 
 #include "resoluto/err.h"
 
+/* Names come from strangers: nothing of them may end the line or speak to a terminal. */
+static void keep_printable(char *text)
+{
+	for (; *text; text++) {
+		if ((unsigned char) *text < 0x20 || *text == 0x7f)
+			*text = '?';
+	}
+}
+
 int resoluto_fail(struct resoluto_err *err, int code, const char *fmt, ...)
 {
 	va_list ap;
@@ -18,6 +27,7 @@ int resoluto_fail(struct resoluto_err *err, int code, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(err->text, sizeof(err->text), fmt, ap);
 	va_end(ap);
+	keep_printable(err->text);
 	return code;
 }
 
@@ -38,6 +48,7 @@ int resoluto_fail_in(struct resoluto_err *err, int code, const char *fmt, ...)
 
 	used = strlen(err->text);
 	snprintf(err->text + used, sizeof(err->text) - used, ": %s", inner);
+	keep_printable(err->text);
 	err->code = code;
 	return code;
 }

@@ -18,7 +18,7 @@ struct tail {
 	struct chunk_reader *reader;      /* owned */
 	uint32_t next;                    /* number of the chunk that is read next */
 	bool has_manifest;
-	uint32_t total;                   /* once has_manifest */
+	uint32_t total; /* once has_manifest */
 };
 
 int tail_init(struct tail *tail, struct resoluto_conduit *conduit, const char *prefix);
@@ -26,6 +26,6 @@ void tail_done(struct tail *tail);
 /* Read up to max_chunks new chunks.  Returns how many were read (0: nothing new), or what fn
  * returned, or a failure of the conduit. */
 int tail_poll(struct tail *tail, unsigned max_chunks, chunk_event_fn *fn, void *ctx,
-	      struct resoluto_err *err);
+              struct resoluto_err *err);
 /* Look for the manifest, if not yet seen.  1: all chunks it promises have been read. */
 int tail_is_complete(struct tail *tail, struct resoluto_err *err);
