@@ -17,9 +17,9 @@
 #include "resoluto/event.h"
 
 enum {
-	EVENT_LINE_BYTES = 32 * 1024,        /* longest piece of program output in one event */
-	EVENT_JSON_MAX = 1024 * 1024,        /* bytes of one event as JSON that a reader takes */
-	EVENT_SPAN_ID_SIZE = 17,             /* 16 hex digits and the 0 */
+	EVENT_LINE_BYTES = 32 * 1024, /* longest piece of program output in one event */
+	EVENT_JSON_MAX = 1024 * 1024, /* bytes of one event as JSON that a reader takes */
+	EVENT_SPAN_ID_SIZE = 17,      /* 16 hex digits and the 0 */
 };
 
 struct event_head {
@@ -27,8 +27,11 @@ struct event_head {
 	double ts;
 };
 
-/* Append one line with its '\n'.  data_json is a JSON object as text, NULL for {}.  The seven
- * strings are escaped; NULL counts as "". */
+/*
+ * Append one line with its '\n'.  data_json is a JSON object as text, NULL for {}.  The seven
+ * strings are escaped; NULL counts as "".  ts is clamped to the years 1970 to 9999.  -E2BIG: over
+ * EVENT_JSON_MAX (the '\n' counts); on failure `out` is as it was.
+ */
 int event_write(struct buf *out, const struct event_head *head, const char *data_json);
 
 /* A piece of output: at most EVENT_LINE_BYTES, without its newline. */
@@ -41,20 +44,24 @@ struct event_piece {
 };
 
 /* Append a log event whose data is {"line","stream","seq"[,"b64"][,"nl":false]}. */
-int event_write_piece(struct buf *out, const struct event_head *head, const struct event_piece *piece);
+int event_write_piece(struct buf *out, const struct event_head *head,
+                      const struct event_piece *piece);
 
 /* A parsed line.  Strings in `event` live as long as the struct. */
 struct event_line {
 	struct resoluto_event event;
-	json_t *root;       /* owned */
-	char *data_text;    /* owned */
-	struct buf bytes;   /* owned: what event.bytes points to */
+	json_t *root;     /* owned */
+	char *data_text;  /* owned */
+	struct buf bytes; /* owned: what event.bytes points to */
 };
 
 /*
- * Read one line (without its '\n').  is_output is left false: it needs the parent's kind, see
+ * Read one line (without its '\n').  Log events with "line" or "b64" get their bytes back: b64
+ * where it is valid, else line, and the newline unless nl is false.  event.data is the object's own
+ * text, spaces included.  is_output is left false: it needs the parent's kind, see
  * chunk_reader.h.  -EBADMSG: not JSON, not an object, a required member missing or of a wrong
- * type, nested too deep, an event other than open, close, log.  -E2BIG: over EVENT_JSON_MAX.
+ * type, a NUL in one of the seven strings, a key given twice, nested too deep, an event other
+ * than open, close, log.  -E2BIG: over EVENT_JSON_MAX.
  */
 int event_parse(const char *line, size_t len, struct event_line *ret_line);
 void event_line_done(struct event_line *line);

@@ -13,7 +13,7 @@
 enum {
 	RESULT_JSON_MAX = 1024 * 1024, /* bytes a reader takes */
 	MANIFEST_JSON_MAX = 4096,
-	RESULT_STRING_MAX = 4096,      /* bytes of reason and detail a reader keeps */
+	RESULT_STRING_MAX = 4096, /* bytes of reason and detail a reader keeps */
 };
 
 /* What the runner knows at the end.  Strings are borrowed when writing. */
@@ -22,17 +22,17 @@ struct node_result {
 	bool success;
 	bool has_exit_code;
 	int exit_code;
-	const char *output_archive;   /* key relative to the prefix, NULL: none */
-	const char *reason;           /* a name of reason.h, "" for none */
+	const char *output_archive; /* key relative to the prefix, NULL: none */
+	const char *reason;         /* a name of reason.h, "" for none */
 	/* Extra members of ours. */
-	const char *detail;           /* for people */
-	int signal;                   /* 0: none */
+	const char *detail; /* for people */
+	int signal;         /* 0: none */
 	bool ran;
-	const char *guest_boot_id;    /* "" when unknown */
-	json_t *timings_ms;           /* object {boot, canary, stage, setup, run, collect}; borrowed; may be NULL */
-	json_t *canary;               /* array of {probe, ok, detail}; borrowed; may be NULL */
+	const char *guest_boot_id; /* "" when unknown */
+	json_t *timings_ms; /* object {boot, canary, stage, setup, run, collect}; borrowed; may be NULL */
+	json_t *canary; /* array of {probe, ok, detail}; borrowed; may be NULL */
 	uint64_t redactions;
-	bool output_is_complete;      /* false: the drain time ended with a stream still open */
+	bool output_is_complete; /* false: the drain time ended with a stream still open */
 };
 
 int node_result_write(struct buf *out, const struct node_result *result);
@@ -46,7 +46,7 @@ struct node_result_doc {
 /* -EBADMSG: not JSON, not an object, wrong types, status neither success nor failure.  Accepts what the
  * Python original writes (a negative exit code is a death by signal). */
 int node_result_parse(const char *json, size_t len, struct node_result_doc *ret_doc,
-		      struct resoluto_err *err);
+                      struct resoluto_err *err);
 void node_result_doc_done(struct node_result_doc *doc);
 
 int manifest_write(struct buf *out, uint32_t total_chunks);

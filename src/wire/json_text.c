@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Strings are written in two passes: the first measures and finds out whether anything must be
+ * escaped at all, so that the second needs neither checks nor growth, and plain text is one memcpy.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "wire/json_text.h"
+#include "wire/utf8.h"
+
+/* What a byte costs as JSON: 1 as it is, 2 as a short escape, 6 as \u00XX, 0 = look at UTF-8. */
+static const uint8_t costs[256] = {
+	6, 6, 6, 6, 6, 6, 6, 6, 2, 2, 2, 6, 2, 2, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6,
+	6, 6, 6, 6, 6, 6, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+	1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+	1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+	1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 6,
+};
+
+static const char hex[] = "0123456789abcdef";
+
+struct measure {
+	size_t size;   /* characters as JSON, without quotes */
+	bool is_exact; /* valid UTF-8 without NUL */
+};
+
+static size_t plain_run(const uint8_t *at, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && costs[at[n]] == 1)
+		n++;
+	return n;
+}
+
+static size_t char_cost(uint32_t c)
+{
+	return c < 0x80 ? costs[c] : c > 0xffff ? 12 : 6;
+}
+
+static struct measure measure(const uint8_t *at, size_t len)
+{
+	struct measure result = { .is_exact = true };
+	const uint8_t *end = at + len;
+
+	while (at < end) {
+		size_t n = plain_run(at, (size_t) (end - at));
+		uint32_t c;
+		bool valid;
+
+		result.size += n;
+		at += n;
+		if (at == end)
+			break;
+		at += utf8_decode(at, (size_t) (end - at), &c, &valid);
+		result.size += char_cost(c);
+		if (!valid || c == 0)
+			result.is_exact = false;
+	}
+	return result;
+}
+
+static char *put_unit(char *to, uint32_t unit)
+{
+	*to++ = '\\';
+	*to++ = 'u';
+	*to++ = hex[unit >> 12 & 15];
+	*to++ = hex[unit >> 8 & 15];
+	*to++ = hex[unit >> 4 & 15];
+	*to++ = hex[unit & 15];
+	return to;
+}
+
+static char *put_char(char *to, uint32_t c)
+{
+	static const char shorts[] = "\"\"\\\\\bb\tt\nn\ff\rr"; /* pairs: character, letter */
+
+	if (c > 0xffff) {
+		to = put_unit(to, 0xd800 + ((c - 0x10000) >> 10));
+		return put_unit(to, 0xdc00 + ((c - 0x10000) & 0x3ff));
+	}
+	if (c >= 0x80 || costs[c] != 2)
+		return put_unit(to, c);
+	for (const char *pair = shorts; *pair; pair += 2) {
+		if ((uint32_t) pair[0] == c) {
+			*to++ = '\\';
+			*to++ = pair[1];
+		}
+	}
+	return to;
+}
+
+static char *put_text(char *to, const uint8_t *at, size_t len)
+{
+	const uint8_t *end = at + len;
+
+	while (at < end) {
+		size_t n = plain_run(at, (size_t) (end - at));
+		uint32_t c;
+		bool valid;
+
+		memcpy(to, at, n);
+		to += n;
+		at += n;
+		if (at == end)
+			break;
+		at += utf8_decode(at, (size_t) (end - at), &c, &valid);
+		to = put_char(to, c);
+	}
+	return to;
+}
+
+int json_add_string(struct buf *out, const void *text, size_t len, bool *ret_is_exact)
+{
+	struct measure need = measure(text, len);
+	char *to;
+	int r = buf_reserve(out, need.size + 2);
+
+	if (r < 0)
+		return r;
+	to = out->data + out->len;
+	*to++ = '"';
+	if (need.size == len &&
+	    len > 0) /* nothing to escape: each byte costs 1, or it would be more */
+		memcpy(to, text, len);
+	else
+		(void) put_text(to, text, len);
+	to += need.size;
+	*to++ = '"';
+	*to = '\0';
+	out->len += need.size + 2;
+	if (ret_is_exact)
+		*ret_is_exact = need.is_exact;
+	return 0;
+}
+
+int json_add_cstring(struct buf *out, const char *text)
+{
+	return json_add_string(out, text ? text : "", text ? strlen(text) : 0, NULL);
+}
+
+int json_add_member(struct buf *out, const char *key, const char *text)
+{
+	bool is_first = out->len > 0 && out->data[out->len - 1] == '{';
+	int r = buf_add_str(out, is_first ? "\"" : ",\"");
+
+	if (r == 0)
+		r = buf_add_str(out, key);
+	if (r == 0)
+		r = buf_add_str(out, "\":");
+	return r < 0 ? r : json_add_cstring(out, text);
+}
+
+int json_add_text(struct buf *out, const char *json)
+{
+	const uint8_t *at = (const uint8_t *) json, *end = at + strlen(json);
+
+	while (at < end) {
+		char piece[12], *stop = piece;
+		size_t run = 0;
+		uint32_t c;
+		bool valid;
+		int r;
+
+		while (at + run < end && at[run] >= 0x20 && at[run] < 0x7f)
+			run++;
+		r = buf_add(out, at, run);
+		if (r < 0)
+			return r;
+		at += run;
+		if (at == end)
+			break;
+		at += utf8_decode(at, (size_t) (end - at), &c, &valid);
+		if (c < 0x20) /* valid JSON has these only as white space between its tokens */
+			*stop++ = ' ';
+		else
+			stop = put_char(stop, c);
+		r = buf_add(out, piece, (size_t) (stop - piece));
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int json_add_u64(struct buf *out, uint64_t value)
+{
+	char digits[20], *at = digits + sizeof(digits);
+
+	do {
+		*--at = (char) ('0' + value % 10);
+		value /= 10;
+	} while (value > 0);
+	return buf_add(out, at, (size_t) (digits + sizeof(digits) - at));
+}
+
+/* The place behind the string whose opening quote is at `at`. */
+static size_t skip_string(const char *text, size_t len, size_t at)
+{
+	for (at++; at < len && text[at] != '"'; at++) {
+		if (text[at] == '\\')
+			at++;
+	}
+	return at < len ? at + 1 : len;
+}
+
+/* A walk over the brackets of a text, looking for one member of the outermost object. */
+struct walk {
+	const char *text, *key;
+	size_t len, key_len;
+	unsigned depth;
+	size_t value_start; /* where the value that was last looked for starts; 0: none is open */
+	struct json_span found;
+};
+
+/* At a ',' or a closing bracket: a member of the outermost object ends here. */
+static void walk_end_value(struct walk *walk, size_t at)
+{
+	if (walk->depth == 1 && walk->value_start) {
+		walk->found = (struct json_span){ walk->value_start, at - walk->value_start };
+		walk->value_start = 0;
+	}
+}
+
+static void walk_string(struct walk *walk, size_t start, size_t end)
+{
+	if (!walk->key || walk->depth != 1 || walk->value_start || walk->found.len ||
+	    end - start != walk->key_len + 2 || end >= walk->len ||
+	    memcmp(walk->text + start + 1, walk->key, walk->key_len) != 0)
+		return;
+	while (end < walk->len && strchr(" \t\r\n", walk->text[end]) && walk->text[end])
+		end++;
+	if (end < walk->len && walk->text[end] == ':')
+		walk->value_start = end + 1;
+}
+
+static bool walk_brackets(struct walk *walk)
+{
+	for (size_t at = 0; at < walk->len;) {
+		char c = walk->text[at];
+
+		if (c == '"') {
+			size_t end = skip_string(walk->text, walk->len, at);
+
+			walk_string(walk, at, end);
+			at = end;
+			continue;
+		}
+		if (c == ',' || c == '}' || c == ']')
+			walk_end_value(walk, at);
+		if (c == '{' || c == '[')
+			walk->depth++;
+		if ((c == '}' || c == ']') && walk->depth > 0)
+			walk->depth--;
+		if (walk->depth > JSON_DEPTH_MAX)
+			return false;
+		at++;
+	}
+	return true;
+}
+
+bool json_is_shallow(const char *text, size_t len, const char *key, struct json_span *ret_span)
+{
+	struct walk walk = { .text = text,
+		             .len = len,
+		             .key = key,
+		             .key_len = key ? strlen(key) : 0 };
+
+	if (!walk_brackets(&walk))
+		return false;
+	if (ret_span)
+		*ret_span = walk.found;
+	return true;
+}

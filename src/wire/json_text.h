@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * json_text.h - JSON as text: a fast writer of ASCII-only strings, and the look at a text's depth that
+ * comes before a recursive parser may see it.  Pure.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+enum { JSON_DEPTH_MAX = 32 }; /* objects and arrays within each other that readers of ours take */
+
+/*
+ * Append text in quotes.  Any bytes: what is not UTF-8 becomes U+FFFD, what is not ASCII \uXXXX.
+ * *ret_is_exact (may be NULL): a reader gets the same bytes back, and none of them is NUL.
+ */
+int json_add_string(struct buf *out, const void *text, size_t len, bool *ret_is_exact);
+/* The same for a C string; NULL is "". */
+int json_add_cstring(struct buf *out, const char *text);
+/* Append "key":"text" after a comma unless `out` ends in '{'. */
+int json_add_member(struct buf *out, const char *key, const char *text);
+/* Append JSON that is already text, on one line and in ASCII. */
+int json_add_text(struct buf *out, const char *json);
+int json_add_u64(struct buf *out, uint64_t value);
+
+/* Where the value of a member of the outermost object stands in a text. */
+struct json_span {
+	size_t start, len; /* len 0: not found */
+};
+
+/*
+ * false: the text is nested deeper than JSON_DEPTH_MAX, so do not parse it.  ret_span (may be NULL) receives
+ * the place of the value of `key`; it is right whenever the text turns out to be valid JSON with
+ * that key written without escapes.
+ */
+bool json_is_shallow(const char *text, size_t len, const char *key, struct json_span *ret_span);
