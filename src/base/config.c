@@ -159,6 +159,16 @@ const char *config_origin(const struct config *config, const char *name)
 	return file_value(config, name) ? config->path : "default";
 }
 
+const char *config_file(const struct config *config)
+{
+	return config->path;
+}
+
+const char *const *config_entries(const struct config *config)
+{
+	return (const char *const *) config->entries.items;
+}
+
 const char *config_state_dir(const struct config *config)
 {
 	return config->state_dir;

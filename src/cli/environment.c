@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stddef.h>
+#include <string.h>
+
+#include "cli/environment.h"
+#include "wire/contract.h"
+
+const struct variable environment_table[] = {
+	{ "RESOLUTO_LOCAL_ENV",
+	  "configuration file to read instead of the ones under FILES; if it is "
+	  "missing that is an error" },
+	{ "RESOLUTO_STATE_DIR",
+	  "directory of the runs (default for root /var/lib/resoluto-sandbox, "
+	  "else $XDG_STATE_HOME/resoluto-sandbox)" },
+	{ "RESOLUTO_CACHE_DIR",
+	  "directory of kernels and images (default for root "
+	  "/var/cache/resoluto-sandbox, else $XDG_CACHE_HOME/resoluto-sandbox)" },
+	{ "RESOLUTO_LIBEXEC_DIR",
+	  "where the helper programs are, if not beside this one or where it was "
+	  "installed to" },
+	{ "RESOLUTO_LOCAL_RUNTIME", "microvm, the only one of this version" },
+	{ "RESOLUTO_LOCAL_ACCEL",
+	  "kvm or tcg: what provisioning found to work and recorded; a run never "
+	  "chooses by itself" },
+	{ "RESOLUTO_LOCAL_QEMU", "the emulator (default: qemu-system-<machine> in PATH)" },
+	{ "RESOLUTO_LOCAL_KERNEL", "kernel of the sandboxes" },
+	{ "RESOLUTO_LOCAL_INITRD", "initramfs of the sandboxes, with the runner" },
+	{ "RESOLUTO_LOCAL_MAX_RUNS", "how many sandboxes run at once (default: one per 512 MiB of "
+	                             "available memory); further ones wait" },
+	{ "RESOLUTO_LOCAL_UIDS",
+	  "FIRST-LAST: user ids that the processes of a sandbox get when root "
+	  "starts it" },
+	{ "RESOLUTO_SANDBOX_IMAGE", "image of a run without --image (default: the base image)" },
+	{ "RESOLUTO_SANDBOX_REGISTRY",
+	  "where a bare image name is looked up after the cache (default: "
+	  "localhost:5000; empty: nowhere)" },
+	{ "REGISTRY_AUTH_FILE", "credentials of registries (default: ~/.docker/config.json)" },
+	{ "HTTPS_PROXY", "with NO_PROXY and SSL_CERT_FILE: how registries are reached" },
+	{ NULL, NULL },
+};
+
+bool environment_is_unknown(const char *entry)
+{
+	size_t len = strcspn(entry, "=");
+
+	if (strncmp(entry, ENV_PREFIX, strlen(ENV_PREFIX)) != 0)
+		return false; /* somebody else's: the file is also for `source` */
+	for (const struct variable *at = environment_table; at->name; at++) {
+		if (strlen(at->name) == len && strncmp(at->name, entry, len) == 0)
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cli/command.h"
+#include "cli/failure.h"
+
+/* C1 controls are dangerous only as single bytes; in UTF-8 they are U+0080 to U+009F. */
+static bool is_c1(const unsigned char *at, size_t left)
+{
+	return left >= 2 && at[0] == 0xc2 && at[1] >= 0x80 && at[1] <= 0x9f;
+}
+
+/* How many bytes from at on are one character of UTF-8; 0 if they are none. */
+static size_t utf8_length(const unsigned char *at, size_t left)
+{
+	size_t len = at[0] >= 0xf0 && at[0] <= 0xf4 ? 4 : at[0] >= 0xe0 ? 3 : at[0] >= 0xc2 ? 2 : 0;
+
+	if (at[0] < 0x80)
+		return 1;
+	if (at[0] > 0xf4 || len == 0 || len > left)
+		return 0;
+	for (size_t i = 1; i < len; i++) {
+		if ((at[i] & 0xc0) != 0x80)
+			return 0;
+	}
+	return len;
+}
+
+void failure_add_printable(struct text *out, const char *bytes, size_t len)
+{
+	const unsigned char *at = (const unsigned char *) bytes, *end = at + len;
+
+	while (at < end) {
+		size_t left = (size_t) (end - at), n = utf8_length(at, left);
+		bool is_control = (*at < 0x20 && *at != '\t') || *at == 0x7f || is_c1(at, left);
+
+		if (n == 0 || is_control) {
+			text_addf(out, "\\x%02x", *at);
+			n = 1;
+		} else {
+			text_add_bytes(out, (const char *) at, n);
+		}
+		at += n;
+	}
+}
+
+const char *failure_last_lines(const char *text, size_t lines)
+{
+	const char *at = text + strlen(text);
+
+	if (at > text && at[-1] == '\n')
+		at--;
+	while (at > text) {
+		if (at[-1] == '\n' && --lines == 0)
+			break;
+		at--;
+	}
+	return at;
+}
+
+/* Where the text already says what the number says, the number's own words would only be noise. */
+static bool needs_strerror(int code)
+{
+	switch (-code) {
+	case 0:
+	case EINVAL:
+	case EBADMSG:
+	case EPROTO:
+	case EEXIST:
+	case EOPNOTSUPP:
+	case ERANGE:
+	case ECANCELED:
+		return false;
+	default:
+		return true;
+	}
+}
+
+void failure_print(FILE *out, const char *where, const struct resoluto_err *err)
+{
+	CLEANUP(text_done) struct text text = TEXT_INIT;
+
+	failure_add_printable(&text, err->text, strlen(err->text));
+	fprintf(out, "%s: %s%s%s", PROGRAM_NAME, where, where[0] ? ": " : "", text_string(&text));
+	if (needs_strerror(err->code))
+		fprintf(out, ": %s", strerror(-err->code));
+	fputc('\n', out);
+}
+
+static void print_console(FILE *out, const char *console)
+{
+	const char *at = failure_last_lines(console, FAILURE_CONSOLE_LINES);
+
+	fprintf(out, "%s: the last lines of its console:\n", PROGRAM_NAME);
+	while (*at) {
+		CLEANUP(text_done) struct text line = TEXT_INIT;
+		size_t len = strcspn(at, "\n");
+		size_t shown = len && at[len - 1] == '\r' ? len - 1 : len;
+
+		failure_add_printable(&line, at, shown);
+		fprintf(out, "  | %s\n", text_string(&line));
+		at += len + (at[len] == '\n');
+	}
+}
+
+/* The guest's console helps where the sandbox itself failed, not where it did as it was told. */
+static bool console_helps(const struct resoluto_result *result)
+{
+	switch (result->disposition) {
+	case RESOLUTO_UNSTARTABLE:
+	case RESOLUTO_EXTERNAL:
+	case RESOLUTO_SILENT:
+		return result->substrate_logs && result->substrate_logs[0];
+	default:
+		return false;
+	}
+}
+
+static void print_reason(FILE *out, const struct resoluto_result *result)
+{
+	CLEANUP(text_done) struct text text = TEXT_INIT;
+	const char *reason = result->reason ? result->reason : "";
+	const char *detail = result->detail ? result->detail : "";
+
+	if (!reason[0])
+		reason = resoluto_disposition_name(result->disposition);
+	failure_add_printable(&text, reason, strlen(reason));
+	if (detail[0]) {
+		text_add(&text, ": ");
+		failure_add_printable(&text, detail, strlen(detail));
+	}
+	fprintf(out, "%s: %s\n", PROGRAM_NAME, text_string(&text));
+}
+
+void failure_print_result(FILE *out, const struct resoluto_result *result, int stop_signal)
+{
+	bool has_reason = result->reason && result->reason[0];
+
+	if (has_reason || result->disposition != RESOLUTO_COMPLETED || !result->ran)
+		print_reason(out, result);
+	else if (result->signal > 0 && stop_signal == 0)
+		fprintf(out, "%s: the program was killed by signal %d (%s)\n", PROGRAM_NAME,
+		        result->signal, strsignal(result->signal));
+	if (console_helps(result))
+		print_console(out, result->substrate_logs);
+}

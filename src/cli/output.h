@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * output.h - the program's bytes, written to our standard output and error as they come.
+ *
+ * Exact and at once.  A slow reader slows the program down (nothing is kept); a reader that has gone ends
+ * the run.  While we wait for a reader, a request to stop is still heard: at the second one, or
+ * when the program's grace time is over, waiting ends with -ECANCELED.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cli/signals.h"
+
+struct output {
+	int fds[2];  /* standard output, standard error */
+	int wake_fd; /* of signals.h; -1: none */
+	int code;    /* 0, or why writing ended: sticky */
+};
+
+/* Write all of it.  0, -EPIPE, -ECANCELED, or another negative errno value. */
+int output_write(struct output *output, bool is_stderr, const char *bytes, size_t len);
