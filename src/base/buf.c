@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ int buf_reserve(struct buf *buf, size_t len)
 	size_t want, cap = buf->cap ? buf->cap : BUF_FIRST;
 	char *data;
 
-	if (len > buf->max || buf->len > buf->max - len)
+	if (len > buf->max || buf->len > buf->max - len || buf->len > SIZE_MAX - 1 - len)
 		return -E2BIG;
 	want = buf->len + len + 1;
 	if (want <= buf->cap)

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,9 +38,12 @@ void config_free(struct config **config)
 /* KEY=VALUE as provisioning writes it: no quotes needed, one pair of them taken off. */
 static int add_line(struct config *config, char *line)
 {
-	char *value = strchr(line, '=');
+	char *value;
 	size_t n;
 
+	line += strspn(line, " \t");
+	line[strcspn(line, "\r")] = '\0';
+	value = strchr(line, '=');
 	if (line[0] == '#' || !value)
 		return 0;
 	if (strncmp(line, "export ", 7) == 0)
@@ -73,17 +77,19 @@ static int read_config(struct config *config, const char *path, struct resoluto_
 	return 0;
 }
 
-/* "$NAME/suffix", or "$HOME/fallback/suffix" where NAME is not set. */
-static void home_path(const char *name, const char *fallback, const char *suffix, char *ret,
-                      size_t cap)
+/* "$NAME/suffix", or "$HOME/fallback/suffix" where NAME is not set.  -ENAMETOOLONG: it did not fit. */
+static int home_path(const char *name, const char *fallback, const char *suffix, char *ret,
+                     size_t cap)
 {
 	const char *base = getenv(name), *home = getenv("HOME");
+	int n;
 
 	if (base && base[0] == '/')
-		snprintf(ret, cap, "%s/%s", base, suffix);
+		n = snprintf(ret, cap, "%s/%s", base, suffix);
 	else
-		snprintf(ret, cap, "%s/%s/%s", home && home[0] ? home : "/nonexistent", fallback,
-		         suffix);
+		n = snprintf(ret, cap, "%s/%s/%s", home && home[0] ? home : "/nonexistent",
+		             fallback, suffix);
+	return n < 0 || (size_t) n >= cap ? -ENAMETOOLONG : 0;
 }
 
 static int read_first(struct config *config, struct resoluto_err *err)
@@ -93,25 +99,30 @@ static int read_first(struct config *config, struct resoluto_err *err)
 
 	if (named && named[0])
 		return read_config(config, named, err);
-	home_path("XDG_CONFIG_HOME", ".config", "resoluto-sandbox/local.env", user, sizeof(user));
-	if (access(user, F_OK) == 0)
+	/* A path that no file can have. */
+	if (home_path("XDG_CONFIG_HOME", ".config", "resoluto-sandbox/local.env", user,
+	              sizeof(user)) == 0 &&
+	    access(user, F_OK) == 0)
 		return read_config(config, user, err);
 	if (access(SYSTEM_CONFIG, F_OK) == 0)
 		return read_config(config, SYSTEM_CONFIG, err);
 	return 0;
 }
 
-static void set_dir(const struct config *config, const char *name, const char *system,
-                    const char *xdg, const char *fallback, char ret[PATH_MAX])
+static int set_dir(const struct config *config, const char *name, const char *system,
+                   const char *xdg, const char *fallback, char ret[PATH_MAX],
+                   struct resoluto_err *err)
 {
 	const char *given = config_get(config, name);
+	int r = 0;
 
 	if (given && given[0])
-		snprintf(ret, PATH_MAX, "%s", given);
+		r = snprintf(ret, PATH_MAX, "%s", given) >= PATH_MAX ? -ENAMETOOLONG : 0;
 	else if (geteuid() == 0)
 		snprintf(ret, PATH_MAX, "%s", system);
 	else
-		home_path(xdg, fallback, "resoluto-sandbox", ret, PATH_MAX);
+		r = home_path(xdg, fallback, "resoluto-sandbox", ret, PATH_MAX);
+	return r < 0 ? resoluto_fail(err, r, "the path of %s is too long", name) : 0;
 }
 
 int config_load(struct config **ret_config, struct resoluto_err *err)
@@ -122,12 +133,14 @@ int config_load(struct config **ret_config, struct resoluto_err *err)
 	if (!config)
 		return resoluto_fail(err, -ENOMEM, "load configuration");
 	r = read_first(config, err);
+	if (r == 0)
+		r = set_dir(config, "RESOLUTO_STATE_DIR", SYSTEM_STATE, "XDG_STATE_HOME",
+		            ".local/state", config->state_dir, err);
+	if (r == 0)
+		r = set_dir(config, "RESOLUTO_CACHE_DIR", SYSTEM_CACHE, "XDG_CACHE_HOME", ".cache",
+		            config->cache_dir, err);
 	if (r < 0)
 		return resoluto_fail_in(err, r, "load configuration");
-	set_dir(config, "RESOLUTO_STATE_DIR", SYSTEM_STATE, "XDG_STATE_HOME", ".local/state",
-	        config->state_dir);
-	set_dir(config, "RESOLUTO_CACHE_DIR", SYSTEM_CACHE, "XDG_CACHE_HOME", ".cache",
-	        config->cache_dir);
 	*ret_config = mem_take(&config);
 	return 0;
 }
@@ -184,49 +197,49 @@ const char *config_system_cache_dir(const struct config *config)
 	return strcmp(config->cache_dir, SYSTEM_CACHE) == 0 ? NULL : SYSTEM_CACHE;
 }
 
-static char *helper_in(const char *dir, const char *name)
+/* Whether dir holds a program of this name; then ret is its path. */
+static bool helper_in(const char *dir, const char *name, char ret[PATH_MAX])
 {
-	char *path = NULL;
+	int n = snprintf(ret, PATH_MAX, "%s/%s", dir, name);
 
-	if (!dir || asprintf(&path, "%s/%s", dir, name) < 0)
-		return NULL;
-	if (access(path, X_OK) == 0)
-		return path;
-	free(path);
-	return NULL;
+	return n < PATH_MAX && access(ret, X_OK) == 0;
 }
 
-static char *helper_beside_us(const char *name)
+static bool helper_beside_us(const char *name, char ret[PATH_MAX])
 {
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	char *slash;
 
 	if (n < 0)
-		return NULL;
+		return false;
 	self[n] = '\0';
 	slash = strrchr(self, '/');
 	if (!slash)
-		return NULL;
+		return false;
 	*slash = '\0';
-	return helper_in(self, name);
+	return helper_in(self, name, ret);
 }
 
 int config_find_helper(const struct config *config, const char *name, char **ret_path,
                        struct resoluto_err *err)
 {
 	const char *dir = config_get(config, "RESOLUTO_LIBEXEC_DIR");
-	char *path = helper_in(dir, name);
+	char path[PATH_MAX], *copy;
+	bool is_found;
 
-	if (!path && !dir)
-		path = helper_beside_us(name);
-	if (!path && !dir)
-		path = helper_in(LIBEXEC_DIR, name);
-	if (!path)
+	if (dir && dir[0])
+		is_found = helper_in(dir, name, path);
+	else
+		is_found = helper_beside_us(name, path) || helper_in(LIBEXEC_DIR, name, path);
+	if (!is_found)
 		return resoluto_fail(
 			err, -ENOENT,
 			"%s is not in %s; install the package whole or set RESOLUTO_LIBEXEC_DIR",
-			name, dir ? dir : LIBEXEC_DIR);
-	*ret_path = path;
+			name, dir && dir[0] ? dir : LIBEXEC_DIR);
+	copy = strdup(path);
+	if (!copy)
+		return resoluto_fail(err, -ENOMEM, "find %s", name);
+	*ret_path = copy;
 	return 0;
 }

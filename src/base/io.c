@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -188,7 +186,8 @@ int copy_fd(int from, int to, uint64_t *ret_size, struct resoluto_err *err)
 	if (lseek(from, 0, SEEK_SET) < 0)
 		return resoluto_fail(err, -errno, "seek");
 	r = copy_by_kernel(from, to, &size);
-	if (r < 0 && size == 0)
+	/* 0 bytes may mean that the file has no size, as those of /proc. */
+	if (size == 0)
 		r = copy_by_hand(from, to, &size);
 	if (r < 0)
 		return resoluto_fail(err, r, "copy");

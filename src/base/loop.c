@@ -9,15 +9,17 @@
 #include "base/clock.h"
 #include "base/loop.h"
 
+enum { EVENTS_PER_WAIT = 16 };
+
 struct loop {
 	int epfd; /* owned */
 	bool is_stopped;
-	struct loop_timer *timers;   /* borrowed, in any order: there are few */
-	struct epoll_event *pending; /* of the wait being worked off */
+	struct loop_timer *timers; /* borrowed, in any order: there are few */
+	uint64_t pass;             /* over the timers; the first is 1 */
+	/* Of the wait being worked off. */
+	struct epoll_event pending[EVENTS_PER_WAIT];
 	int pending_count;
 };
-
-enum { EVENTS_PER_WAIT = 16 };
 
 int loop_new(struct loop **ret_loop)
 {
@@ -84,18 +86,52 @@ void loop_remove(struct loop_watch *watch)
 
 void loop_add_timer(struct loop *loop, struct loop_timer *timer)
 {
+	/* Twice would tie the list into a ring. */
+	for (const struct loop_timer *at = loop->timers; at; at = at->next) {
+		if (at == timer)
+			return;
+	}
 	timer->next = loop->timers;
 	loop->timers = timer;
 }
 
+void loop_remove_timer(struct loop *loop, struct loop_timer *timer)
+{
+	for (struct loop_timer **link = &loop->timers; *link; link = &(*link)->next) {
+		if (*link != timer)
+			continue;
+		*link = timer->next;
+		timer->next = NULL;
+		return;
+	}
+}
+
+/* The first timer that is due and had no turn in this pass, NULL if there is none. */
+static struct loop_timer *due_timer(const struct loop *loop, uint64_t now)
+{
+	struct loop_timer *due = NULL;
+
+	for (struct loop_timer *timer = loop->timers; timer; timer = timer->next) {
+		if (timer->at_ms == 0 || timer->at_ms > now || timer->pass == loop->pass)
+			continue;
+		if (!due || timer->at_ms < due->at_ms)
+			due = timer;
+	}
+	return due;
+}
+
+/* In the order of their times.  A callback may add and remove timers, so each search starts anew;
+ * one that is armed again for a time that has passed gets its next turn behind the descriptors. */
 static int run_timers(struct loop *loop, uint64_t now)
 {
-	for (struct loop_timer *timer = loop->timers; timer; timer = timer->next) {
+	struct loop_timer *timer;
+
+	loop->pass++;
+	while (!loop->is_stopped && (timer = due_timer(loop, now))) {
 		int r;
 
-		if (timer->at_ms == 0 || timer->at_ms > now)
-			continue;
 		timer->at_ms = 0;
+		timer->pass = loop->pass;
 		r = timer->fn(timer);
 		if (r < 0)
 			return r;
@@ -124,9 +160,14 @@ static int run_events(struct loop *loop)
 
 	for (int i = 0; i < loop->pending_count && r >= 0; i++) {
 		struct loop_watch *watch = loop->pending[i].data.ptr;
+		uint32_t events = loop->pending[i].events;
 
-		if (watch)
-			r = watch->fn(watch, loop->pending[i].events);
+		if (!watch)
+			continue;
+		/* A callback before may have changed what is asked for. */
+		events &= watch->events | EPOLLHUP | EPOLLERR;
+		if (events)
+			r = watch->fn(watch, events);
 	}
 	loop->pending_count = 0;
 	return r < 0 ? r : 0;
@@ -134,25 +175,20 @@ static int run_events(struct loop *loop)
 
 int loop_run(struct loop *loop)
 {
-	struct epoll_event events[EVENTS_PER_WAIT];
-
 	loop->is_stopped = false;
-	loop->pending = events;
 	while (!loop->is_stopped) {
-		int r = run_timers(loop, clock_mono_ms());
+		int n, r;
 
+		r = run_timers(loop, clock_mono_ms());
 		if (r < 0)
 			return r;
 		if (loop->is_stopped)
 			break;
-		loop->pending_count = epoll_wait(loop->epfd, events, EVENTS_PER_WAIT,
-		                                 wait_ms(loop, clock_mono_ms()));
-		if (loop->pending_count < 0) {
-			loop->pending_count = 0;
-			if (errno == EINTR)
-				continue;
+		n = epoll_wait(loop->epfd, loop->pending, EVENTS_PER_WAIT,
+		               wait_ms(loop, clock_mono_ms()));
+		if (n < 0 && errno != EINTR)
 			return -errno;
-		}
+		loop->pending_count = n < 0 ? 0 : n;
 		r = run_events(loop);
 		if (r < 0)
 			return r;

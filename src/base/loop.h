@@ -5,7 +5,7 @@
  * loop.h - wait for descriptors and deadlines, call who asked.  One thread, no global state.
  *
  * A watch belongs to the caller (embed it) and must be removed before it goes away.  A
- * callback may add and remove any watch, its own included.
+ * callback may add and remove any watch, its own included; the same holds for timers.
  */
 
 #include <stdint.h>
@@ -18,8 +18,7 @@ typedef int loop_fn(struct loop_watch *watch, uint32_t events);
 
 struct loop_watch {
 	int fd;
-	uint32_t
-		events; /* what is asked for now; 0 = not watched (hang-up is still told by epoll) */
+	uint32_t events; /* asked for now; 0 = not watched (hang-up is still told by epoll) */
 	loop_fn *fn;
 	void *ctx;
 	/* private */
@@ -32,6 +31,7 @@ struct loop_timer {
 	void *ctx;
 	/* private */
 	struct loop_timer *next;
+	uint64_t pass; /* the last in which it had its turn */
 };
 
 int loop_new(struct loop **ret_loop);
@@ -39,8 +39,9 @@ void loop_free(struct loop **loop); /* a cleanup function */
 /* epoll cannot watch regular files (-EPERM). */
 int loop_add(struct loop *loop, struct loop_watch *watch);
 int loop_change(struct loop_watch *watch, uint32_t events);
-void loop_remove(struct loop_watch *watch); /* not added: fine */
-void loop_add_timer(struct loop *loop, struct loop_timer *timer);
+void loop_remove(struct loop_watch *watch);                          /* not added: fine */
+void loop_add_timer(struct loop *loop, struct loop_timer *timer);    /* added: fine */
+void loop_remove_timer(struct loop *loop, struct loop_timer *timer); /* not added: fine */
 /* Until loop_stop() or a failing callback; returns 0 or that failure. */
 int loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);

@@ -7,20 +7,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/proc.h"
 
 enum {
-	FD_HIGH =
-		1000, /* inherited descriptors are parked above this before they get their numbers */
 	STAT_MAX = 4096, /* bytes of /proc/PID/stat */
 	PROC_FDS_MAX = 64,
+	PIPE_BYTES = 64 * 1024, /* what a pipe holds */
 };
 
 static int pidfd_open_of(pid_t pid)
@@ -30,55 +29,95 @@ static int pidfd_open_of(pid_t pid)
 	return fd < 0 ? -errno : (int) fd;
 }
 
-/* In the child: give each descriptor its number.  Parked high first, so that none is overwritten. */
-static int place_fds(const struct proc_options *options, int *report)
+/* Copy what the child keeps out of the way of the numbers that will be given. */
+static int park_fds(const struct proc_options *options, int parked[PROC_FDS_MAX], int *report)
 {
-	int parked[PROC_FDS_MAX];
-	int last = 2, null;
+	int above = 3, fd;
 
-	if (options->fd_count > PROC_FDS_MAX)
-		return -E2BIG;
-	*report = fcntl(*report, F_DUPFD_CLOEXEC, FD_HIGH);
-	if (*report < 0)
-		return -errno;
 	for (size_t i = 0; i < options->fd_count; i++) {
-		parked[i] = fcntl(options->fds[i].from, F_DUPFD_CLOEXEC, FD_HIGH);
+		if (options->fds[i].to >= above)
+			above = options->fds[i].to + 1;
+	}
+	fd = fcntl(*report, F_DUPFD_CLOEXEC, above);
+	if (fd < 0)
+		return -errno;
+	*report = fd;
+	for (size_t i = 0; i < options->fd_count; i++) {
+		parked[i] = fcntl(options->fds[i].from, F_DUPFD_CLOEXEC, above);
 		if (parked[i] < 0)
 			return -errno;
 	}
-	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	return 0;
+}
+
+/* Whatever was at 0, 1 and 2. */
+static int place_null(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
 	if (null < 0)
 		return -errno;
 	for (int i = 0; i <= 2; i++) {
 		if (dup2(null, i) < 0)
 			return -errno;
 	}
+	return 0;
+}
+
+/* In the child: give each descriptor its number, and close all others. */
+static int place_fds(const struct proc_options *options, int *report)
+{
+	int parked[PROC_FDS_MAX];
+	int r;
+
+	if (options->fd_count > PROC_FDS_MAX)
+		return -E2BIG;
+	r = park_fds(options, parked, report);
+	if (r == 0)
+		r = place_null();
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < options->fd_count; i++) {
 		if (dup2(parked[i], options->fds[i].to) < 0)
 			return -errno;
-		if (options->fds[i].to > last)
-			last = options->fds[i].to;
 	}
-	if (close_range(3, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
+	if (close_range(0, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
 		return -errno;
-	for (size_t i = 0; i < options->fd_count; i++) {
-		if (fd_set_cloexec(options->fds[i].to, 0) < 0)
-			return -EBADF;
+	/* Where a number was closed before, open() may have given null that very number. */
+	for (int i = 0; i <= 2; i++) {
+		r = fd_set_cloexec(i, 0);
+		if (r < 0)
+			return r;
 	}
-	return 0;
+	for (size_t i = 0; i < options->fd_count && r == 0; i++)
+		r = fd_set_cloexec(options->fds[i].to, 0);
+	return r;
+}
+
+/* No handler of ours may run in the child; what was ignored stays so, as exec has it, but SIGPIPE. */
+static void reset_signals(void)
+{
+	struct sigaction action;
+	sigset_t none;
+
+	for (int signo = 1; signo < NSIG; signo++) {
+		if (sigaction(signo, NULL, &action) < 0)
+			continue;
+		if (action.sa_handler != SIG_IGN && action.sa_handler != SIG_DFL)
+			(void) signal(signo, SIG_DFL);
+	}
+	(void) signal(SIGPIPE, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 static int child_setup(const struct proc_options *options, int *report)
 {
-	sigset_t none;
-	int r;
+	int r = place_fds(options, report);
 
-	r = place_fds(options, report);
 	if (r < 0)
 		return r;
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	signal(SIGPIPE, SIG_DFL);
+	reset_signals();
 	if (options->new_session && setsid() < 0)
 		return -errno;
 	if (options->cwd_fd > 0 && fchdir(options->cwd_fd) < 0)
@@ -102,12 +141,22 @@ static _Noreturn void run_child(const struct proc_options *options, int report)
 	_exit(127);
 }
 
+static int reap(pid_t pid, int *ret_status)
+{
+	pid_t r;
+
+	do {
+		r = waitpid(pid, ret_status, 0);
+	} while (r < 0 && errno == EINTR);
+	return r < 0 ? -errno : 0;
+}
+
 int proc_spawn(const struct proc_options *options, struct proc *ret_proc, struct resoluto_err *err)
 {
 	CLEANUP(fd_close) int report_read = -1;
 	CLEANUP(fd_close) int report_write = -1;
 	struct proc proc = PROC_NONE;
-	int pair[2], failure;
+	int pair[2], failure, status;
 
 	if (pipe2(pair, O_CLOEXEC) < 0)
 		return resoluto_fail(err, -errno, "make a pipe");
@@ -121,16 +170,14 @@ int proc_spawn(const struct proc_options *options, struct proc *ret_proc, struct
 	fd_close(&report_write);
 
 	if (read_up_to(report_read, &failure, sizeof(failure)) == (ssize_t) sizeof(failure)) {
-		(void) waitpid(proc.pid, NULL, 0);
+		(void) reap(proc.pid, &status);
 		return resoluto_fail(err, failure, "start %s", options->argv[0]);
 	}
 	proc.pidfd = pidfd_open_of(proc.pid);
 	if (proc.pidfd < 0) {
-		int r = proc.pidfd;
-
 		(void) kill(proc.pid, SIGKILL);
-		(void) waitpid(proc.pid, NULL, 0);
-		return resoluto_fail(err, r, "open a pidfd");
+		(void) reap(proc.pid, &status);
+		return resoluto_fail(err, proc.pidfd, "open a pidfd");
 	}
 	*ret_proc = proc;
 	return 0;
@@ -138,21 +185,28 @@ int proc_spawn(const struct proc_options *options, struct proc *ret_proc, struct
 
 int proc_wait(struct proc *proc, int timeout_ms, int *ret_status)
 {
+	const uint64_t end_ms = clock_mono_ms() + (timeout_ms > 0 ? (uint64_t) timeout_ms : 0);
 	struct pollfd poll_fd = { .fd = proc->pidfd, .events = POLLIN };
-	int n;
+	int n, r;
 
-	do {
+	if (proc->pidfd < 0)
+		return -ESRCH;
+	for (;;) {
+		uint64_t now_ms;
+
 		n = poll(&poll_fd, 1, timeout_ms);
-	} while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -errno;
-	if (n == 0)
-		return -ETIMEDOUT;
-	if (waitpid(proc->pid, ret_status, 0) < 0)
-		return -errno;
+		if (n >= 0 || errno != EINTR)
+			break;
+		now_ms = clock_mono_ms();
+		if (timeout_ms > 0)
+			timeout_ms = now_ms < end_ms ? (int) (end_ms - now_ms) : 0;
+	}
+	if (n <= 0)
+		return n < 0 ? -errno : -ETIMEDOUT;
+	r = reap(proc->pid, ret_status);
 	fd_close(&proc->pidfd);
 	proc->pid = -1;
-	return 0;
+	return r;
 }
 
 int proc_kill(struct proc *proc, int signo)
@@ -174,67 +228,96 @@ void proc_done(struct proc *proc)
 	*proc = PROC_NONE;
 }
 
-/* Read both pipes to their ends, each into its bounded buffer (what does not fit is dropped). */
-static int drain_pipes(int fds[2], struct buf *bufs[2])
+/* Keep what fits, drop the rest. */
+static void keep(struct buf *buf, const char *bytes, size_t len)
 {
-	char bytes[4096];
+	const size_t room = buf->max - buf->len;
 
+	(void) buf_add(buf, bytes, len < room ? len : room);
+}
+
+/* Read what is there; closes *fd at its end. */
+static void read_pipe(int *fd, struct buf *buf)
+{
+	char bytes[PIPE_BYTES];
+	ssize_t n = *fd < 0 ? 0 : read(*fd, bytes, sizeof(bytes));
+
+	if (n > 0)
+		keep(buf, bytes, (size_t) n);
+	else if (n == 0 || (errno != EINTR && errno != EAGAIN))
+		fd_close(fd);
+}
+
+/* Until both pipes end, or the program does: a grandchild may hold them open for ever, but what
+ * the program itself wrote is in them when it ends. */
+static int drain_pipes(const struct proc *proc, int fds[2], struct buf *bufs[2])
+{
 	while (fds[0] >= 0 || fds[1] >= 0) {
-		struct pollfd polls[2] = { { fds[0], POLLIN, 0 }, { fds[1], POLLIN, 0 } };
+		struct pollfd polls[3] = { { fds[0], POLLIN, 0 },
+			                   { fds[1], POLLIN, 0 },
+			                   { proc->pidfd, POLLIN, 0 } };
 
-		if (poll(polls, 2, -1) < 0) {
+		if (poll(polls, 3, -1) < 0) {
 			if (errno == EINTR)
 				continue;
 			return -errno;
 		}
 		for (int i = 0; i < 2; i++) {
-			ssize_t n;
-
-			if (!polls[i].revents)
-				continue;
-			n = read(fds[i], bytes, sizeof(bytes));
-			if (n > 0)
-				(void) buf_add(bufs[i], bytes, (size_t) n);
-			else if (n == 0 || errno != EINTR)
-				fd_close(&fds[i]);
+			if (polls[i].revents || polls[2].revents)
+				read_pipe(&fds[i], bufs[i]);
 		}
+		if (polls[2].revents)
+			return 0;
 	}
 	return 0;
+}
+
+static int open_pipe(int *ret_read, int *ret_write)
+{
+	int pair[2];
+
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return -errno;
+	*ret_read = pair[0];
+	*ret_write = pair[1];
+	return fd_set_nonblock(pair[0]);
 }
 
 int proc_run(const char *const *argv, struct buf *ret_stdout, struct buf *ret_stderr,
              struct resoluto_err *err)
 {
+	CLEANUP(fd_close) int out_read = -1;
+	CLEANUP(fd_close) int out_write = -1;
+	CLEANUP(fd_close) int err_read = -1;
+	CLEANUP(fd_close) int err_write = -1;
 	CLEANUP(proc_done) struct proc proc = PROC_NONE;
 	CLEANUP(buf_done) struct buf none = BUF_INIT(0);
 	struct buf *bufs[2] = { ret_stdout ? ret_stdout : &none, ret_stderr ? ret_stderr : &none };
-	int out[2], errs[2], fds[2], status, r;
+	int fds[2], status, r;
 
-	if (pipe2(out, O_CLOEXEC) < 0)
-		return resoluto_fail(err, -errno, "make a pipe");
-	if (pipe2(errs, O_CLOEXEC) < 0) {
-		r = -errno;
-		close(out[0]);
-		close(out[1]);
-		return resoluto_fail(err, r, "make a pipe");
-	}
-	r = proc_spawn(
-		&(struct proc_options){ .argv = argv,
-	                                .fds = (struct proc_fd[]){ { out[1], 1 }, { errs[1], 2 } },
-	                                .fd_count = 2 },
-		&proc, err);
-	close(out[1]);
-	close(errs[1]);
-	fds[0] = out[0];
-	fds[1] = errs[0];
+	r = open_pipe(&out_read, &out_write);
 	if (r == 0)
-		r = drain_pipes(fds, bufs);
+		r = open_pipe(&err_read, &err_write);
+	if (r < 0)
+		return resoluto_fail(err, r, "make a pipe");
+	r = proc_spawn(&(struct proc_options){ .argv = argv,
+	                                       .fds = (struct proc_fd[]){ { out_write, 1 },
+	                                                                  { err_write, 2 } },
+	                                       .fd_count = 2 },
+	               &proc, err);
+	if (r < 0)
+		return r;
+	fd_close(&out_write);
+	fd_close(&err_write);
+	fds[0] = fd_take(&out_read);
+	fds[1] = fd_take(&err_read);
+	r = drain_pipes(&proc, fds, bufs);
 	fd_close(&fds[0]);
 	fd_close(&fds[1]);
 	if (r == 0)
 		r = proc_wait(&proc, -1, &status);
 	if (r < 0)
-		return err && err->code == r ? r : resoluto_fail(err, r, "run %s", argv[0]);
+		return resoluto_fail(err, r, "run %s", argv[0]);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

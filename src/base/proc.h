@@ -40,13 +40,14 @@ struct proc {
 
 /* Returns after the exec has worked; a failure of exec or prepare is told as ours (-ENOENT: no such program). */
 int proc_spawn(const struct proc_options *options, struct proc *ret_proc, struct resoluto_err *err);
-/* Wait up to timeout_ms (-1: for ever).  0 and the wait status, or -ETIMEDOUT. */
+/* Wait up to timeout_ms (-1: for ever).  0 and the wait status, -ETIMEDOUT, or -ESRCH: no process. */
 int proc_wait(struct proc *proc, int timeout_ms, int *ret_status);
 int proc_kill(struct proc *proc, int signo);
 /* Kill if still running, reap, close. */
 void proc_done(struct proc *proc);
-/* Run to its end with stdout and stderr caught (each bounded by its buf; NULL: /dev/null); returns
- * the exit code, 128 + signal, or a negative errno value if it could not be started. */
+/* Run to its end with stdout and stderr caught (each bounded by its buf, what does not fit is
+ * dropped; NULL: thrown away); returns the exit code, 128 + signal, or a negative errno value if it
+ * could not be started.  What children that it leaves behind still write is not waited for. */
 int proc_run(const char *const *argv, struct buf *ret_stdout, struct buf *ret_stderr,
              struct resoluto_err *err);
 /* When pid started, clock ticks since boot, from /proc/PID/stat; with pid it names a process for good. */

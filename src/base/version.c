@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <stdio.h>
 
 #include "resoluto/err.h"
 #include "resoluto/version.h"
@@ -10,32 +9,37 @@ const char *resoluto_version(void)
 	return RESOLUTO_VERSION;
 }
 
-struct version {
-	unsigned major, minor, patch;
-};
+enum { PARTS = 3, PART_DIGITS = 5 };
 
-static int parse_version(const char *text, struct version *ret)
+/* Digits only, no signs or spaces as sscanf would take. */
+static int parse_version(const char *text, unsigned ret_parts[PARTS])
 {
-	int used = 0;
+	for (int i = 0; i < PARTS; i++) {
+		int digits = 0;
 
-	/* The scan takes signs and spaces; the length limits and the first digits rule them out. */
-	if (text[0] < '0' || text[0] > '9' ||
-	    sscanf(text, "%5u.%5u.%5u%n", &ret->major, &ret->minor, &ret->patch, &used) != 3 ||
-	    text[used])
-		return -EINVAL;
+		ret_parts[i] = 0;
+		for (; *text >= '0' && *text <= '9'; text++) {
+			ret_parts[i] = ret_parts[i] * 10 + (unsigned) (*text - '0');
+			if (++digits > PART_DIGITS)
+				return -EINVAL;
+		}
+		if (digits == 0 || *text != (i + 1 < PARTS ? '.' : '\0'))
+			return -EINVAL;
+		text++;
+	}
 	return 0;
 }
 
 int resoluto_version_guard(const char *image_version, struct resoluto_err *err)
 {
-	struct version image, ours;
+	unsigned image[PARTS], ours[PARTS];
 
-	if (parse_version(image_version, &image) < 0)
+	if (parse_version(image_version, image) < 0)
 		return resoluto_fail(err, -EINVAL, "'%s' is not a version such as %s",
 		                     image_version, RESOLUTO_VERSION);
-	if (parse_version(RESOLUTO_VERSION, &ours) < 0)
+	if (parse_version(RESOLUTO_VERSION, ours) < 0)
 		return resoluto_fail(err, -EINVAL, "'%s' is not a version", RESOLUTO_VERSION);
-	if (image.major != ours.major || image.minor != ours.minor)
+	if (image[0] != ours[0] || image[1] != ours[1])
 		return resoluto_fail(err, -EPROTO, "the image was made for version %s, this is %s",
 		                     image_version, RESOLUTO_VERSION);
 	return 0;
