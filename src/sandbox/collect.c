@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/path.h"
+#include "sandbox/bridge.h"
+#include "sandbox/collect.h"
+#include "wire/json_text.h"
+#include "wire/keys.h"
+#include "wire/pack.h"
+
+#define RESULT_NAME "result.json"
+
+struct fetching {
+	struct resoluto_conduit *conduit;
+	char key[RESOLUTO_KEY_MAX + 1];
+	bool is_missing; /* the guest sent no archive */
+};
+
+void collection_done(struct collection *collection)
+{
+	strv_done(&collection->artifacts);
+	free(collection->result_json);
+	*collection = (struct collection){ 0 };
+}
+
+static int fetch(void *ctx, const struct resoluto_sink *sink, struct resoluto_err *err)
+{
+	struct fetching *fetching = ctx;
+	int r = resoluto_conduit_get(fetching->conduit, fetching->key, sink, err);
+
+	fetching->is_missing = r == -ENOENT;
+	return r;
+}
+
+static int add_member(void *ctx, const char *path)
+{
+	struct strv *artifacts = ctx;
+
+	return strv_add(artifacts, path);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	return strcmp(*(char *const *) a, *(char *const *) b);
+}
+
+/* A member may have come twice: the later one replaced the earlier. */
+static void sort_unique(struct strv *strv)
+{
+	size_t kept = 0;
+
+	if (strv->count == 0)
+		return;
+	qsort(strv->items, strv->count, sizeof(*strv->items), by_bytes);
+	for (size_t i = 1; i < strv->count; i++) {
+		if (strcmp(strv->items[kept], strv->items[i]) == 0)
+			free(strv->items[i]);
+		else
+			strv->items[++kept] = strv->items[i];
+	}
+	strv->count = kept + 1;
+	strv->items[strv->count] = NULL;
+}
+
+static int read_result(int output_fd, struct buf *text)
+{
+	CLEANUP(fd_close) int fd = open_beneath(output_fd, RESULT_NAME, O_RDONLY | O_NONBLOCK, 0);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	return S_ISREG(st.st_mode) ? read_rest(fd, text) : -EINVAL;
+}
+
+/* The program's own result, one line of JSON; what is not JSON is an artifact and nothing more. */
+static char *parse_result(int output_fd)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT(COLLECT_RESULT_MAX);
+	json_t *value;
+	char *line;
+
+	if (read_result(output_fd, &text) < 0 || !text.data ||
+	    !json_is_shallow(text.data, text.len, "", NULL))
+		return NULL;
+	value = json_loadb(text.data, text.len, JSON_DECODE_ANY, NULL);
+	line = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;
+	json_decref(value);
+	return line;
+}
+
+static int unpack(struct bridge *bridge, int output_fd, const char *const *globs,
+                  struct strv *artifacts, struct resoluto_err *err)
+{
+	struct resoluto_source source = { .read = bridge_read, .ctx = bridge };
+	struct unpack_options options = { .globs = globs, .member = add_member, .ctx = artifacts };
+	struct unpack_report report;
+
+	return unpack_tree(output_fd, &source, &options, &report, err);
+}
+
+int collect_outputs(struct resoluto_conduit *conduit, const char *store_prefix, int output_fd,
+                    const char *const *globs, struct collection *ret_collection,
+                    bool *ret_has_archive, struct resoluto_err *err)
+{
+	struct fetching fetching = { .conduit = conduit };
+	struct resoluto_err why = { 0 };
+	struct bridge bridge;
+	int r;
+
+	*ret_has_archive = true;
+	if ((size_t) snprintf(fetching.key, sizeof(fetching.key), "%s/" KEY_OUTBOX_OUTPUT,
+	                      store_prefix) >= sizeof(fetching.key))
+		return resoluto_fail(err, -EINVAL, "the store prefix is too long");
+	r = bridge_start(&bridge, fetch, &fetching, &why);
+	if (r == 0) {
+		r = unpack(&bridge, output_fd, globs, &ret_collection->artifacts, &why);
+		r = bridge_end(&bridge, r, &why);
+	}
+	*ret_has_archive = !fetching.is_missing;
+	sort_unique(&ret_collection->artifacts);
+	if (strv_has((const char *const *) ret_collection->artifacts.items, RESULT_NAME))
+		ret_collection->result_json = parse_result(output_fd);
+	if (r < 0 && !fetching.is_missing)
+		return resoluto_fail(err, r, "collect the outputs: %s", why.text);
+	return 0;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * collect.h - the outputs of a run out of its outbox and into a directory.  The archive is hostile:
+ * only members that match the caller's patterns land, beneath the directory, and nothing is
+ * followed or written through (wire/pack.h).
+ */
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "resoluto/conduit.h"
+
+enum { COLLECT_RESULT_MAX = 1024 * 1024 }; /* bytes of a result.json of the workspace */
+
+struct collection {
+	struct strv artifacts; /* sorted, each once */
+	char *result_json;     /* owned: result.json, if it came and is JSON */
+};
+
+void collection_done(struct collection *collection);
+
+/*
+ * 0: all is there; *ret_has_archive tells whether the guest had sent any.  -EBADMSG, -EFBIG: the
+ * archive was refused.  What came before a failure is in *ret_collection in any case.
+ */
+int collect_outputs(struct resoluto_conduit *conduit, const char *store_prefix, int output_fd,
+                    const char *const *globs, struct collection *ret_collection,
+                    bool *ret_has_archive, struct resoluto_err *err);

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/path.h"
+#include "resoluto/version.h"
+#include "sandbox/options.h"
+#include "wire/contract.h"
+#include "wire/glob.h"
+#include "wire/keys.h"
+
+int options_copy(void *to, size_t to_size, const void *from, size_t from_size,
+                 struct resoluto_err *err)
+{
+	const unsigned char *bytes = from;
+
+	if (from_size < sizeof(size_t))
+		return resoluto_fail(err, -EINVAL, "struct_size is not set");
+	for (size_t i = to_size; i < from_size; i++) {
+		if (bytes[i] != 0)
+			return resoluto_fail(
+				err, -EINVAL,
+				"the options use members that version " RESOLUTO_VERSION
+				" of the library does not know");
+	}
+	memset(to, 0, to_size);
+	memcpy(to, from, from_size < to_size ? from_size : to_size);
+	return 0;
+}
+
+bool options_is_utf8(const char *text)
+{
+	json_t *string = json_string(text);
+	bool is_utf8 = string != NULL;
+
+	json_decref(string);
+	return is_utf8;
+}
+
+bool options_is_reserved(const char *entry)
+{
+	return strncmp(entry, ENV_PREFIX, strlen(ENV_PREFIX)) == 0;
+}
+
+bool options_user_is_root(const char *user)
+{
+	size_t n = strcspn(user, ":");
+
+	return (n == 4 && memcmp(user, "root", 4) == 0) || (n > 0 && strspn(user, "0") == n);
+}
+
+static int check_argv(const char *what, const char *const *argv, struct resoluto_err *err)
+{
+	if (!argv[0])
+		return resoluto_fail(err, -EINVAL, "%s: no program is given", what);
+	if (!argv[0][0])
+		return resoluto_fail(err, -EINVAL, "%s: the name of the program is empty", what);
+	for (size_t i = 0; argv[i]; i++) {
+		if (!options_is_utf8(argv[i]))
+			return resoluto_fail(
+				err, -EINVAL,
+				"%s: argument %zu is not UTF-8, and arguments travel as JSON", what,
+				i);
+	}
+	return 0;
+}
+
+static int check_programs(const struct resoluto_run_options *options, struct resoluto_err *err)
+{
+	int r;
+
+	if (!options->argv)
+		return resoluto_fail(err, -EINVAL, "argv: no program is given");
+	r = check_argv("argv", options->argv, err);
+	if (r == 0 && options->setup)
+		r = check_argv("setup", options->setup, err);
+	if (r == 0 && options->cleanup)
+		r = check_argv("cleanup", options->cleanup, err);
+	return r;
+}
+
+static int check_env(const struct resoluto_run_options *options, struct resoluto_err *err)
+{
+	for (const char *const *entry = options->env; entry && *entry; entry++) {
+		const char *equals = strchr(*entry, '=');
+
+		if (!equals || equals == *entry)
+			return resoluto_fail(err, -EINVAL, "env: '%.60s' is not KEY=VALUE", *entry);
+		if (options_is_reserved(*entry))
+			return resoluto_fail(
+				err, -EINVAL,
+				"env: %.*s: names that begin with " ENV_PREFIX
+				" configure the sandbox and cannot be given to the program",
+				(int) (equals - *entry), *entry);
+		if (!options_is_utf8(*entry))
+			return resoluto_fail(
+				err, -EINVAL,
+				"env: the value of %.*s is not UTF-8, and variables travel as JSON",
+				(int) (equals - *entry), *entry);
+	}
+	return 0;
+}
+
+static int check_labels(const struct resoluto_run_options *options, struct resoluto_err *err)
+{
+	for (const char *const *label = options->labels; label && *label; label++) {
+		const char *equals = strchr(*label, '=');
+
+		if (!equals || equals == *label)
+			return resoluto_fail(err, -EINVAL, "label: '%.60s' is not KEY=VALUE",
+			                     *label);
+		if (strncmp(*label, "resoluto.run_id=", 16) == 0 ||
+		    strncmp(*label, "resoluto.node_id=", 17) == 0)
+			return resoluto_fail(err, -EINVAL,
+			                     "label: %.*s is set by the sandbox itself",
+			                     (int) (equals - *label), *label);
+		if (!options_is_utf8(*label))
+			return resoluto_fail(err, -EINVAL, "label: %.*s is not UTF-8",
+			                     (int) (equals - *label), *label);
+	}
+	return 0;
+}
+
+/* A name to leave out: one component. */
+static bool is_name(const char *name)
+{
+	return path_is_beneath(name) && !strchr(name, '/');
+}
+
+static int check_names(const struct resoluto_run_options *options, struct resoluto_err *err)
+{
+	for (const char *const *path = options->paths; path && *path; path++) {
+		if (!path_is_beneath(*path))
+			return resoluto_fail(err, -EINVAL,
+			                     "path: '%s' does not lie beneath the workspace",
+			                     *path);
+	}
+	for (const char *const *name = options->exclude; name && *name; name++) {
+		if (!is_name(*name))
+			return resoluto_fail(err, -EINVAL,
+			                     "exclude: '%s' is not the name of a file or directory",
+			                     *name);
+	}
+	for (const char *const *path = options->protect; path && *path; path++) {
+		if (!path_is_beneath(*path))
+			return resoluto_fail(err, -EINVAL,
+			                     "protect: '%s' does not lie beneath the workspace",
+			                     *path);
+	}
+	return 0;
+}
+
+static int check_workspace(const struct resoluto_run_options *options, struct resoluto_err *err)
+{
+	if (options->workspace && !options->workspace[0])
+		return resoluto_fail(err, -EINVAL, "workspace: the name of the directory is empty");
+	if (!options->workspace && (options->paths || options->exclude || options->protect))
+		return resoluto_fail(
+			err, -EINVAL,
+			"paths, exclude and protect choose from a workspace, and none is given");
+	return check_names(options, err);
+}
+
+static int check_outputs(const struct resoluto_run_options *options, struct resoluto_err *err)
+{
+	bool has_outputs = options->output_paths && options->output_paths[0];
+
+	if (options->output_dir && !options->output_dir[0])
+		return resoluto_fail(err, -EINVAL,
+		                     "output_dir: the name of the directory is empty");
+	if (has_outputs && !options->output_dir && !options->workspace)
+		return resoluto_fail(err, -EINVAL,
+		                     "outputs are asked for, and there is no place to put them: "
+		                     "give an output directory or a workspace");
+	for (const char *const *glob = options->output_paths; glob && *glob; glob++) {
+		int r = glob_check(*glob, err);
+
+		if (r < 0)
+			return resoluto_fail_in(err, r, "output path '%s'", *glob);
+		if (!options_is_utf8(*glob))
+			return resoluto_fail(
+				err, -EINVAL,
+				"an output path is not UTF-8, and patterns travel as JSON");
+	}
+	return 0;
+}
+
+static bool is_user_part(const char *text, size_t len)
+{
+	static const char allowed[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+	static const uint32_t uid_max = UINT32_MAX - 1; /* the last one means "leave as it is" */
+	uint64_t number = 0;
+
+	if (len == 0 || len > 32 || strspn(text, allowed) < len)
+		return false;
+	if (strspn(text, "0123456789") < len)
+		return text[0] != '-';
+	for (size_t i = 0; i < len && number <= uid_max; i++)
+		number = number * 10 + (uint64_t) (text[i] - '0');
+	return number <= uid_max;
+}
+
+static int check_user(const char *user, struct resoluto_err *err)
+{
+	const char *group;
+
+	if (!user)
+		return 0;
+	group = strchr(user, ':');
+	if (!is_user_part(user, strcspn(user, ":")) ||
+	    (group && !is_user_part(group + 1, strlen(group + 1))))
+		return resoluto_fail(err, -EINVAL,
+		                     "user: '%s' is not NAME, UID, NAME:GROUP or UID:GID", user);
+	if (options_user_is_root(user))
+		return resoluto_fail(err, -EINVAL,
+		                     "user: '%s' is root, and the program never runs as root",
+		                     user);
+	return 0;
+}
+
+static int check_workdir(const char *workdir, struct resoluto_err *err)
+{
+	if (!workdir)
+		return 0;
+	if (workdir[0] != '/' || (workdir[1] && !path_is_beneath(workdir + 1)))
+		return resoluto_fail(err, -EINVAL,
+		                     "workdir: '%s' is not an absolute path without '..'", workdir);
+	if (strlen(workdir) >= PATH_MAX || !options_is_utf8(workdir))
+		return resoluto_fail(err, -EINVAL, "workdir is too long or not UTF-8");
+	return 0;
+}
+
+static int check_stdin(const struct resoluto_stdin *input, struct resoluto_err *err)
+{
+	switch (input->kind) {
+	case RESOLUTO_STDIN_NONE:
+		return 0;
+	case RESOLUTO_STDIN_BYTES:
+		if (input->bytes || input->len == 0)
+			return 0;
+		return resoluto_fail(err, -EINVAL,
+		                     "input: bytes are asked for, and there are none");
+	case RESOLUTO_STDIN_FILE:
+		if (input->path && input->path[0])
+			return 0;
+		return resoluto_fail(err, -EINVAL, "input: the name of the file is empty");
+	case RESOLUTO_STDIN_FD:
+		if (input->fd >= 0)
+			return 0;
+		return resoluto_fail(err, -EINVAL, "input: %d is not a descriptor", input->fd);
+	}
+	return resoluto_fail(err, -EINVAL, "input: unknown kind %d", (int) input->kind);
+}
+
+static int check_backend(const struct resoluto_run_options *options, struct resoluto_err *err)
+{
+	const char *name = options->backend_name;
+
+	if (options->backend && name)
+		return resoluto_fail(err, -EINVAL,
+		                     "backend and backend_name are given: one of them, please");
+	if (!name || strcmp(name, "local") == 0)
+		return 0;
+	if (strcmp(name, "k8s") == 0)
+		return resoluto_fail(err, -EINVAL,
+		                     "backend 'k8s' is not part of version " RESOLUTO_VERSION
+		                     ": use 'local', or give a backend of your own");
+	return resoluto_fail(err, -EINVAL, "backend '%s' is unknown: there is 'local'", name);
+}
+
+int options_check(const struct resoluto_run_options *options, struct resoluto_err *err)
+{
+	int r = check_programs(options, err);
+
+	if (r == 0)
+		r = check_env(options, err);
+	if (r == 0)
+		r = check_labels(options, err);
+	if (r == 0)
+		r = check_workspace(options, err);
+	if (r == 0)
+		r = check_outputs(options, err);
+	if (r == 0)
+		r = check_user(options->user, err);
+	if (r == 0)
+		r = check_workdir(options->workdir, err);
+	if (r == 0)
+		r = check_stdin(&options->input, err);
+	if (r == 0)
+		r = check_backend(options, err);
+	if (r == 0 && options->id && !key_is_run_id(options->id))
+		r = resoluto_fail(err, -EINVAL,
+		                  "id: '%s' is not 1 to 40 of a-z, 0-9 and '-', beginning with a "
+		                  "letter or digit",
+		                  options->id);
+	return r;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * options.h - is what the caller asked for possible at all?  Pure: nothing is opened here.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "resoluto/sandbox.h"
+
+/*
+ * Copy an option struct of a caller who may have been compiled against an older or newer header:
+ * members the caller does not know are 0.  -EINVAL when the size is not set, or when the caller uses members
+ * that this library does not know.
+ */
+int options_copy(void *to, size_t to_size, const void *from, size_t from_size,
+                 struct resoluto_err *err);
+
+/* -EINVAL with what to change. */
+int options_check(const struct resoluto_run_options *options, struct resoluto_err *err);
+
+/* "root", "0", "0:0", "00": the user of this image or option is uid 0. */
+bool options_user_is_root(const char *user);
+/* KEY=VALUE whose key begins with RESOLUTO_. */
+bool options_is_reserved(const char *entry);
+bool options_is_utf8(const char *text);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * stops.h - signals of the caller's for the program: forwarded as they come; the first SIGINT,
+ * SIGTERM or SIGHUP starts the grace time, its end or a second one ends the sandbox.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "resoluto/runtime.h"
+
+struct stops {
+	int fd;       /* borrowed, -1: none; each byte is a signal's number */
+	int epoll_fd; /* borrowed: where fd and the grace timer are watched */
+	int timer_fd; /* owned: the grace time */
+	uint64_t grace_ms;
+	int signo;    /* the first that asked to stop; 0: none did */
+	bool is_over; /* the grace time passed, or it was said twice */
+};
+
+#define STOPS_NONE ((struct stops){ .fd = -1, .epoll_fd = -1, .timer_fd = -1 })
+
+int stops_open(struct stops *stops, int signal_fd, int epoll_fd, uint64_t grace_ms,
+               struct resoluto_err *err);
+void stops_close(struct stops *stops);
+/* Before there is a program: read what came.  true: one asked to stop, so it need not start. */
+bool stops_asked(struct stops *stops);
+/* Forward what came.  true: end the sandbox now. */
+bool stops_forward(struct stops *stops, struct resoluto_runtime *runtime,
+                   struct resoluto_handle *handle);

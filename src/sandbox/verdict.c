@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "sandbox/verdict.h"
+
+enum { EXIT_NEVER_RAN = 1 };
+
+/* The sandbox ended, or was ended, before its runner gave a verdict. */
+static int code_without_verdict(enum reason reason, bool ran, int stop_signo)
+{
+	if (reason == REASON_DEADLINE)
+		return RESOLUTO_EXIT_DEADLINE;
+	if (reason == REASON_SIGNAL && stop_signo > 0)
+		return RESOLUTO_EXIT_SIGNAL + stop_signo;
+	return ran ? RESOLUTO_EXIT_SANDBOX : EXIT_NEVER_RAN;
+}
+
+static int code_of_node(const struct node_result *node, bool ran)
+{
+	if (!ran)
+		return node->success ? 0 : EXIT_NEVER_RAN;
+	if (node->has_exit_code)
+		return node->exit_code;
+	return node->success ? 0 : RESOLUTO_EXIT_SANDBOX;
+}
+
+static const char *sentence_if_empty(const char *detail, enum reason reason)
+{
+	return detail && detail[0] ? detail : reason_sentence(reason);
+}
+
+/* A runner of others says why in free words; then the exit code has to speak for itself. */
+static enum reason reason_of_node(const struct node_result *node, bool ran)
+{
+	enum reason reason = reason_from_name(node->reason ? node->reason : "");
+
+	if (reason != REASON_COUNT && (reason != REASON_NONE || ran || node->success))
+		return reason;
+	return ran ? REASON_NONE : REASON_NO_RESULT;
+}
+
+static const char *detail_of_node(const struct node_result *node, enum reason reason)
+{
+	if (node->detail && node->detail[0])
+		return node->detail;
+	if (node->reason && reason_from_name(node->reason) == REASON_COUNT)
+		return node->reason;
+	if (reason == REASON_NONE && !node->output_is_complete)
+		return "a process that the program left behind kept its output open: what it wrote "
+		       "after the drain time is lost";
+	return reason_sentence(reason);
+}
+
+static struct verdict judge_node(const struct verdict_inputs *inputs)
+{
+	const struct node_result *node = inputs->node;
+	bool ran = node->ran || inputs->has_started;
+	enum reason reason = reason_of_node(node, ran);
+	struct verdict verdict = {
+		.ran = ran,
+		.exit_code = code_of_node(node, ran),
+		.signal = ran ? node->signal : 0,
+		.reason = reason,
+		.disposition = inputs->outcome->disposition,
+		.detail = detail_of_node(node, reason),
+	};
+
+	/* The program was content, its run was not (outputs-failed ...): that is no success. */
+	if (verdict.exit_code == 0 && (!node->success || reason != REASON_NONE))
+		verdict.exit_code = ran ? RESOLUTO_EXIT_SANDBOX : EXIT_NEVER_RAN;
+	return verdict;
+}
+
+/* The runtime's word for an end without a verdict; what is not on our list is told as a detail. */
+static struct verdict judge_end(const struct verdict_inputs *inputs)
+{
+	const struct resoluto_outcome *outcome = inputs->outcome;
+	enum reason reason = reason_from_name(outcome->reason);
+	bool ran = inputs->has_started;
+	const char *detail = "";
+
+	if (reason == REASON_COUNT) {
+		reason = REASON_EXTERNAL;
+		detail = outcome->reason;
+	}
+	return (struct verdict){
+		.ran = ran,
+		.exit_code = code_without_verdict(reason, ran, inputs->stop_signo),
+		.reason = reason,
+		.disposition = outcome->disposition,
+		.detail = sentence_if_empty(detail, reason),
+	};
+}
+
+struct verdict verdict_judge(const struct verdict_inputs *inputs)
+{
+	const struct resoluto_outcome *outcome = inputs->outcome;
+	struct verdict verdict;
+
+	if (!inputs->node)
+		return judge_end(inputs);
+	verdict = judge_node(inputs);
+	if (outcome->disposition == RESOLUTO_COMPLETED)
+		return verdict;
+	/* Stopped, yet the runner could still report (a deadline): the stop is what counts. */
+	verdict.reason = reason_from_name(outcome->reason);
+	if (verdict.reason == REASON_COUNT)
+		verdict.reason = REASON_EXTERNAL;
+	verdict.exit_code = code_without_verdict(verdict.reason, verdict.ran, inputs->stop_signo);
+	verdict.detail = reason_sentence(verdict.reason);
+	return verdict;
+}
+
+void verdict_spoil(struct verdict *verdict, enum reason reason, const char *detail)
+{
+	if (verdict->exit_code == 0)
+		verdict->exit_code = verdict->ran ? RESOLUTO_EXIT_SANDBOX : EXIT_NEVER_RAN;
+	verdict->reason = reason;
+	verdict->detail = sentence_if_empty(detail, reason);
+}
+
+struct verdict verdict_refused(enum resoluto_disposition disposition, enum reason reason,
+                               int stop_signo, const char *detail)
+{
+	return (struct verdict){
+		.exit_code = code_without_verdict(reason, false, stop_signo),
+		.reason = reason,
+		.disposition = disposition,
+		.detail = sentence_if_empty(detail, reason),
+	};
+}
