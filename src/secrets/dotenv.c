@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dotenv.c - from the text of an env file to a list of variables, in one pass and one sort. */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "secrets/dotenv.h"
+
+/* A stretch of the text. */
+struct span {
+	const char *at;
+	size_t len;
+};
+
+struct variable {
+	struct span name, value;
+	bool is_overridden; /* a later line has the same name */
+};
+
+struct variables {
+	struct variable *list; /* owned; in the order of the lines */
+	size_t count, cap;
+};
+
+static void variables_done(struct variables *variables)
+{
+	free(variables->list);
+}
+
+static int variables_add(struct variables *variables, struct span name, struct span value)
+{
+	if (variables->count == variables->cap) {
+		size_t cap = variables->cap ? variables->cap * 2 : 32;
+		struct variable *list = realloc(variables->list, cap * sizeof(*list));
+
+		if (!list)
+			return -ENOMEM;
+		variables->list = list;
+		variables->cap = cap;
+	}
+	variables->list[variables->count++] = (struct variable){ .name = name, .value = value };
+	return 0;
+}
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+static struct span trim(struct span text)
+{
+	while (text.len > 0 && is_blank(text.at[0])) {
+		text.at++;
+		text.len--;
+	}
+	while (text.len > 0 && is_blank(text.at[text.len - 1]))
+		text.len--;
+	return text;
+}
+
+static bool is_name(struct span text)
+{
+	for (size_t i = 0; i < text.len; i++) {
+		char c = text.at[i];
+		bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+
+		if (!is_letter && (i == 0 || c < '0' || c > '9'))
+			return false;
+	}
+	return text.len > 0;
+}
+
+static struct span without_export(struct span line)
+{
+	static const char word[] = "export";
+	const size_t len = sizeof(word) - 1;
+
+	if (line.len <= len || memcmp(line.at, word, len) != 0 || !is_blank(line.at[len]))
+		return line;
+	return trim((struct span){ line.at + len, line.len - len });
+}
+
+/* Take one pair of quotes off.  False: the value begins with a quote and does not end with it. */
+static bool unquote(struct span *value)
+{
+	char quote = value->len > 0 ? value->at[0] : '\0';
+
+	if (quote != '\'' && quote != '"')
+		return true;
+	if (value->len < 2 || value->at[value->len - 1] != quote)
+		return false;
+	value->at++;
+	value->len -= 2;
+	return true;
+}
+
+static int parse_line(struct span line, size_t number, struct variables *variables,
+                      struct resoluto_err *err)
+{
+	struct span name, value;
+	const char *equals;
+	int r;
+
+	if (memchr(line.at, '\0', line.len))
+		return resoluto_fail(err, -EINVAL, "line %zu has a NUL byte", number);
+	line = trim(line);
+	if (line.len == 0 || line.at[0] == '#')
+		return 0;
+	line = without_export(line);
+	equals = memchr(line.at, '=', line.len);
+	if (!equals)
+		return resoluto_fail(err, -EINVAL, "line %zu has no '='", number);
+	name = (struct span){ line.at, (size_t) (equals - line.at) };
+	if (!is_name(name))
+		return resoluto_fail(err, -EINVAL,
+		                     "line %zu: what is before '=' is no name of a variable "
+		                     "([A-Za-z_][A-Za-z0-9_]*)",
+		                     number);
+	value = trim((struct span){ equals + 1, line.len - name.len - 1 });
+	if (!unquote(&value))
+		return resoluto_fail(err, -EINVAL,
+		                     "line %zu: the quote that begins the value does not end it",
+		                     number);
+	r = variables_add(variables, name, value);
+	return r < 0 ? resoluto_fail(err, r, "line %zu", number) : 0;
+}
+
+static int parse_lines(struct span text, struct variables *variables, struct resoluto_err *err)
+{
+	for (size_t number = 1; text.len > 0; number++) {
+		const char *end = memchr(text.at, '\n', text.len);
+		struct span line = { text.at, end ? (size_t) (end - text.at) : text.len };
+		size_t used = line.len + (end ? 1 : 0);
+		int r;
+
+		if (line.len > 0 && line.at[line.len - 1] == '\r')
+			line.len--;
+		r = parse_line(line, number, variables, err);
+		if (r < 0)
+			return r;
+		text.at += used;
+		text.len -= used;
+	}
+	return 0;
+}
+
+/* By name, of equal ones the later line first. */
+static int by_name(const void *a, const void *b)
+{
+	const struct variable *one = *(struct variable *const *) a;
+	const struct variable *other = *(struct variable *const *) b;
+	const size_t shorter = one->name.len < other->name.len ? one->name.len : other->name.len;
+	int order = memcmp(one->name.at, other->name.at, shorter);
+
+	if (order == 0 && one->name.len != other->name.len)
+		order = one->name.len < other->name.len ? -1 : 1;
+	if (order == 0)
+		order = one->name.at > other->name.at ? -1 : one->name.at < other->name.at;
+	return order;
+}
+
+static bool is_same_name(const struct variable *a, const struct variable *b)
+{
+	return a->name.len == b->name.len && memcmp(a->name.at, b->name.at, a->name.len) == 0;
+}
+
+static int mark_overridden(struct variables *variables)
+{
+	CLEANUP(mem_free) struct variable **sorted = NULL;
+
+	if (variables->count == 0)
+		return 0;
+	sorted = malloc(variables->count * sizeof(struct variable *));
+	if (!sorted)
+		return -ENOMEM;
+	for (size_t i = 0; i < variables->count; i++)
+		sorted[i] = &variables->list[i];
+	qsort(sorted, variables->count, sizeof(struct variable *), by_name);
+	for (size_t i = 1; i < variables->count; i++)
+		sorted[i]->is_overridden = is_same_name(sorted[i], sorted[i - 1]);
+	return 0;
+}
+
+static void forget_from(struct strv *env, size_t count)
+{
+	while (env->count > count) {
+		free(env->items[--env->count]);
+		env->items[env->count] = NULL;
+	}
+}
+
+static int append(const struct variables *variables, struct strv *env)
+{
+	const size_t before = env->count;
+
+	for (size_t i = 0; i < variables->count; i++) {
+		const struct variable *variable = &variables->list[i];
+		int r;
+
+		if (variable->is_overridden)
+			continue;
+		r = strv_addf(env, "%.*s=%.*s", (int) variable->name.len, variable->name.at,
+		              (int) variable->value.len, variable->value.at);
+		if (r < 0) {
+			forget_from(env, before);
+			return r;
+		}
+	}
+	return 0;
+}
+
+int dotenv_parse(const char *text, size_t len, struct strv *ret_env, struct resoluto_err *err)
+{
+	static const char byte_order_mark[] = "\xef\xbb\xbf";
+	CLEANUP(variables_done) struct variables variables = { 0 };
+	struct span rest = { text, len };
+	int r;
+
+	if (len > DOTENV_MAX)
+		return resoluto_fail(err, -E2BIG, "larger than %d bytes", DOTENV_MAX);
+	if (len >= 3 && memcmp(text, byte_order_mark, 3) == 0)
+		rest = (struct span){ text + 3, len - 3 };
+	r = parse_lines(rest, &variables, err);
+	if (r < 0)
+		return r;
+	r = mark_overridden(&variables);
+	if (r == 0)
+		r = append(&variables, ret_env);
+	return r < 0 ? resoluto_fail(err, r, "read the variables") : 0;
+}
