@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * canary.h - is this sandbox really cut off?  Asked before the program starts (contract section 2).
+ *
+ * Three probes: an outside TCP address must not answer, the metadata address must not answer, and an
+ * object must be storable.  A probe that could not be made proves nothing and fails.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+	CANARY_TRIES = 60, /* while the only fault is that something still answers */
+	CANARY_AGAIN_MS = 500,
+	CANARY_CONNECT_MS = 1000, /* no answer within this is no answer */
+	CANARY_DETAIL = 160,      /* bytes, the 0 included */
+};
+
+enum canary_outcome {
+	CANARY_BLOCKED,   /* as it must be */
+	CANARY_REACHABLE, /* something answered */
+	CANARY_UNPROVEN,  /* the probe could not be made */
+};
+
+struct canary_probe {
+	const char *name;
+	enum canary_outcome outcome;
+	char detail[CANARY_DETAIL];
+};
+
+struct canary {
+	struct canary_probe external, metadata;
+	bool store_ok;
+	char store_detail[CANARY_DETAIL];
+};
+
+enum canary_verdict { CANARY_PASSED, CANARY_AGAIN, CANARY_FAILED };
+
+/* What the probes say together; tries: how often they were made, this one included.  Pure. */
+enum canary_verdict canary_judge(const struct canary *canary, int tries);
+
+/* Try to connect to the address (IPv4 or IPv6, no name) and say what came of it. */
+void canary_connect(const char *host, uint16_t port, struct canary_probe *probe);

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/io.h"
+#include "guest/cgroup.h"
+
+static const char root_dir[] = "/sys/fs/cgroup";
+
+enum { LOOK_AGAIN_MS = 2 };
+
+uint64_t cgroup_memory_max(uint64_t machine_bytes)
+{
+	uint64_t kept = (uint64_t) CGROUP_KEPT_MIB << 20;
+
+	if (kept > machine_bytes / 4)
+		kept = machine_bytes / 4;
+	return machine_bytes - kept;
+}
+
+static int set(int dirfd, const char *name, const char *value, struct resoluto_err *err)
+{
+	CLEANUP(fd_close) int fd = openat(dirfd, name, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, value, strlen(value)) < 0)
+		return resoluto_fail(err, -errno, "set %s to %s", name, value);
+	return 0;
+}
+
+static int set_limits(const struct cgroup *cgroup, struct resoluto_err *err)
+{
+	struct sysinfo info;
+	char memory[32], pids[32];
+	int r;
+
+	if (sysinfo(&info) < 0)
+		return resoluto_fail(err, -errno, "ask for the size of the memory");
+	snprintf(memory, sizeof(memory), "%" PRIu64,
+	         cgroup_memory_max((uint64_t) info.totalram * info.mem_unit));
+	snprintf(pids, sizeof(pids), "%d", CGROUP_PIDS_MAX);
+	r = set(cgroup->dir, "memory.max", memory, err);
+	return r < 0 ? r : set(cgroup->dir, "pids.max", pids, err);
+}
+
+int cgroup_create(struct cgroup *ret_cgroup, struct resoluto_err *err)
+{
+	CLEANUP(fd_close) int root = open(root_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CLEANUP(cgroup_done) struct cgroup cgroup = CGROUP_NONE;
+	int r;
+
+	if (root < 0)
+		return resoluto_fail(err, -errno, "open %s", root_dir);
+	r = set(root, "cgroup.subtree_control", "+memory +pids", err);
+	if (r < 0)
+		return r;
+	if (mkdirat(root, "sandbox", 0755) < 0)
+		return resoluto_fail(err, -errno, "make a cgroup");
+	cgroup.dir = openat(root, "sandbox", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (cgroup.dir < 0)
+		return resoluto_fail(err, -errno, "open the cgroup");
+	r = set_limits(&cgroup, err);
+	if (r < 0)
+		return r;
+	ret_cgroup->dir = fd_take(&cgroup.dir);
+	return 0;
+}
+
+int cgroup_enter(const struct cgroup *cgroup)
+{
+	return set(cgroup->dir, "cgroup.procs", "0", NULL);
+}
+
+static bool read_stat(const struct cgroup *cgroup, const char *file, const char *name,
+                      uint64_t *ret)
+{
+	CLEANUP(fd_close) int fd = openat(cgroup->dir, file, O_RDONLY | O_CLOEXEC);
+	char text[1024];
+	ssize_t n = fd < 0 ? -1 : read_up_to(fd, text, sizeof(text) - 1);
+
+	if (n < 0)
+		return false;
+	text[n] = '\0';
+	*ret = cgroup_read_stat(text, name);
+	return true;
+}
+
+uint64_t cgroup_read_stat(const char *text, const char *name)
+{
+	size_t len = strlen(name);
+
+	while (*text) {
+		if (strncmp(text, name, len) == 0 && text[len] == ' ')
+			return strtoull(text + len + 1, NULL, 10);
+		text += strcspn(text, "\n");
+		text += *text == '\n';
+	}
+	return 0;
+}
+
+int cgroup_kill_now(const struct cgroup *cgroup)
+{
+	return set(cgroup->dir, "cgroup.kill", "1", NULL);
+}
+
+int cgroup_kill(const struct cgroup *cgroup)
+{
+	uint64_t give_up = clock_mono_ms() + CGROUP_KILL_MS, populated = 1;
+
+	for (bool is_killed = false;; is_killed = true) {
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+		if (!read_stat(cgroup, "cgroup.events", "populated", &populated))
+			return -EIO;
+		if (!populated)
+			return 0;
+		if (clock_mono_ms() > give_up)
+			return -ETIMEDOUT;
+		if (is_killed)
+			(void) poll(NULL, 0, LOOK_AGAIN_MS);
+		else if (cgroup_kill_now(cgroup) < 0)
+			return -EIO;
+	}
+}
+
+uint64_t cgroup_oom_kills(const struct cgroup *cgroup)
+{
+	uint64_t kills = 0;
+
+	(void) read_stat(cgroup, "memory.events", "oom_kill", &kills);
+	return kills;
+}
+
+void cgroup_done(struct cgroup *cgroup)
+{
+	fd_close(&cgroup->dir);
+}

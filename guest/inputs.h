@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* inputs.h - from the inbox disk into the workspace, in bounded memory. */
+
+#include <stdint.h>
+
+#include "guest/users.h"
+#include "resoluto/err.h"
+
+enum { INPUTS_READ = 256 * 1024 }; /* bytes read from the disk at once, past the page cache */
+
+struct inputs_report {
+	uint32_t archives;
+	uint64_t members, bytes;
+};
+
+/* The inbox disk, opened; -ENOENT: this run has none. */
+int inputs_open_disk(struct resoluto_err *err);
+/* Unpack every archive of the disk beneath workspace; all becomes the user's. */
+int inputs_unpack(int disk_fd, int workspace_fd, const struct user *user,
+                  struct inputs_report *ret_report, struct resoluto_err *err);

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * main.c - resoluto-runner, PID 1 of the microVM.
+ *
+ * Up to channel_await_job() nothing depends on the run.  After it, node_run() does everything there is to
+ * do, and then the machine is switched off, whatever came of it.
+ */
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "guest/init.h"
+#include "guest/job.h"
+#include "guest/mounts.h"
+#include "guest/node.h"
+#include "guest/ports.h"
+#include "resoluto/version.h"
+
+static int block_sigchld(struct resoluto_err *err)
+{
+	sigset_t chld;
+
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	return sigprocmask(SIG_BLOCK, &chld, NULL) < 0 ? resoluto_fail(err, -1, "block SIGCHLD")
+	                                               : 0;
+}
+
+/* The job is JSON and may hold secrets: what the parser gives back is overwritten. */
+static void wipe_and_free(void *bytes)
+{
+	if (bytes)
+		explicit_bzero(bytes, malloc_usable_size(bytes));
+	free(bytes);
+}
+
+static int open_channel(struct channel *channel, struct init_modules *modules,
+                        struct resoluto_err *err)
+{
+	int control, conduit, r = init_load_modules(modules, "virtio_console", err);
+
+	if (r < 0)
+		return r;
+	control = port_open("control", err);
+	if (control < 0)
+		return control;
+	conduit = port_open("conduit", err);
+	if (conduit < 0)
+		return conduit;
+	channel_init(channel, control, conduit);
+	return channel_say_hello(channel, err);
+}
+
+/* While the host writes the job, what every job needs. */
+static int boot(struct channel *channel, struct resoluto_err *err)
+{
+	struct init_modules modules;
+	int r = init_mount_early(err);
+
+	if (r == 0)
+		r = init_list_modules(&modules, err);
+	if (r == 0)
+		r = open_channel(channel, &modules, err);
+	if (r == 0)
+		r = init_load_modules(&modules, NULL, err);
+	return r < 0 ? r : mount_image(err);
+}
+
+static int run(struct resoluto_err *err)
+{
+	struct resoluto_err job_failure = { .code = 0 };
+	struct channel channel;
+	struct job job;
+	int r = init_harden_self(err);
+
+	if (r == 0)
+		r = block_sigchld(err);
+	if (r == 0)
+		r = boot(&channel, err);
+	if (r == 0)
+		r = channel_await_job(&channel, err);
+	if (r < 0)
+		return r;
+	(void) job_parse(channel.job.data, channel.job.len, &job, &job_failure);
+	explicit_bzero(channel.job.data, channel.job.len);
+	buf_done(&channel.job);
+	return node_run(&channel, &job, &job_failure, err);
+}
+
+int main(int argc, char **argv)
+{
+	struct resoluto_err err = { .code = 0 };
+
+	if (getpid() != 1) {
+		printf("resoluto-runner %s: the first process of a sandbox, not to be started by "
+		       "hand\n",
+		       resoluto_version());
+		return argc == 2 && strcmp(argv[1], "--version") == 0 ? 0 : 2;
+	}
+	(void) umask(0);
+	json_set_alloc_funcs(malloc, wipe_and_free);
+	if (run(&err) < 0)
+		dprintf(STDERR_FILENO, "resoluto-runner: %s: %s\n", err.text,
+		        strerrordesc_np(-err.code));
+	init_power_off();
+	return 1;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * mounts.h - the file systems the program will see, from the image's squashfs and an upper layer that is gone
+ * with the machine.
+ */
+
+#include <stdbool.h>
+
+#include "guest/users.h"
+#include "resoluto/err.h"
+
+enum {
+	UPPER_PERCENT =
+		50, /* of the memory that files in memory may take: beyond it -ENOSPC, not an OOM kill */
+};
+
+/* The image, read-only; independent of the job. */
+int mount_image(struct resoluto_err *err);
+/*
+ * The root of the program at /newroot: overlay of the image and memory (or the scratch disk), proc, sys
+ * (read-only), a /dev of harmless nodes, shm, pts, cgroup2; etc/hosts and its like.
+ */
+int mount_root(bool has_scratch, struct resoluto_err *err);
+/* Make it the root of this process and of all that come after. */
+int mount_enter_root(struct resoluto_err *err);
+
+/* Who the program runs as, from the image's files (users.h); call it inside the root. */
+int mount_resolve_user(const char *spec, struct user *ret_user, struct resoluto_err *err);
+/* The lines the image lacks for the user, and a home of its own. */
+int mount_add_user(const struct user *user, struct resoluto_err *err);
+/* Make a directory with its parents and give it (not what is in it) to the user; returns it opened. */
+int mount_make_owned(const char *path, const struct user *user, struct resoluto_err *err);
+
+/* Loopback up, host name, kernel settings. */
+int mount_set_up_kernel(struct resoluto_err *err);
+/* No space or no inodes left for files? */
+bool mount_is_full(void);

@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "guest/canary.h"
+#include "guest/identity.h"
+#include "guest/inputs.h"
+#include "guest/mounts.h"
+#include "guest/node.h"
+#include "guest/outputs.h"
+#include "guest/streams.h"
+#include "guest/verdict.h"
+#include "resoluto/version.h"
+
+#define METADATA_HOST "169.254.169.254"
+
+enum {
+	METADATA_PORT = 80,
+	OUTPUT_ARCHIVE_IS_THERE = 1,
+};
+
+/* What the steps below share.  Their contract: 0 also when the run failed (verdict.reason says so); negative
+ * only when the way out is broken. */
+struct node {
+	struct channel *channel;
+	struct job *job;
+	struct ship *ship;
+	struct redactor *redactor; /* owned */
+	struct report report;
+	struct report_span span; /* of the whole node */
+	struct canary canary;
+	bool canary_passed;
+	bool is_ready;              /* root, user and workspace are there */
+	char boot_id[BOOT_ID_SIZE]; /* of this kernel; "" before it was read */
+	int inbox_disk, workspace;  /* owned */
+	struct user user;
+	struct cgroup cgroup;
+	struct verdict verdict;
+	bool has_output;
+	json_t *timings; /* owned */
+	uint64_t step_began_ms;
+};
+
+static void node_done(struct node *node)
+{
+	report_done(&node->report);
+	redactor_free(&node->redactor);
+	fd_close(&node->inbox_disk);
+	fd_close(&node->workspace);
+	cgroup_done(&node->cgroup);
+	json_decref(node->timings);
+}
+
+static bool has_failed(const struct node *node)
+{
+	return node->verdict.reason != REASON_NONE;
+}
+
+/* The time since the last call belongs to this step. */
+static void end_step(struct node *node, const char *step)
+{
+	uint64_t now = clock_mono_ms();
+
+	(void) json_object_set_new(node->timings, step,
+	                           json_integer((json_int_t) (now - node->step_began_ms)));
+	node->step_began_ms = now;
+}
+
+static int refuse(struct node *node, enum reason reason, const struct resoluto_err *err)
+{
+	verdict_set(&node->verdict, err->code == -ENOSPC ? REASON_GUEST_DISK_FULL : reason,
+	            "%s%s%s", err->text, err->code ? ": " : "",
+	            err->code ? strerrordesc_np(-err->code) : "");
+	return 0;
+}
+
+/* --- guard, canary, own kernel --- */
+
+static int check_version(struct node *node)
+{
+	struct resoluto_err err = { .code = 0 };
+
+	if (node->job->image_version && resoluto_version_guard(node->job->image_version, &err) < 0)
+		verdict_set(&node->verdict, REASON_VERSION_MISMATCH, "%s", err.text);
+	return 0;
+}
+
+static int wait_before_next_try(struct node *node, struct resoluto_err *err)
+{
+	int r = report_tick(&node->report);
+
+	return r < 0 ? r : node->ship->ops->pause(node->ship, CANARY_AGAIN_MS, err);
+}
+
+/* 0 also when the object was refused: that is the probe's answer. */
+static int probe_store(struct node *node, struct resoluto_err *err)
+{
+	struct resoluto_err store_err = { .code = 0 };
+	int r = ship_object(node->ship, KEY_CANARY, "ok", 2, &store_err);
+
+	node->canary.store_ok = r == 0;
+	snprintf(node->canary.store_detail, sizeof(node->canary.store_detail), "%.*s",
+	         CANARY_DETAIL - 1, r == 0 ? "stored" : store_err.text);
+	if (r == -EPIPE || r == -EPROTO) {
+		*err = store_err;
+		return r;
+	}
+	return 0;
+}
+
+static int probe_until_clear(struct node *node, enum canary_verdict *ret, struct resoluto_err *err)
+{
+	struct canary *canary = &node->canary;
+
+	for (int tries = 1;; tries++) {
+		int r;
+
+		canary_connect(node->job->probe_host, node->job->probe_port, &canary->external);
+		canary_connect(METADATA_HOST, METADATA_PORT, &canary->metadata);
+		*ret = canary_judge(canary, tries);
+		if (*ret != CANARY_AGAIN)
+			return 0;
+		r = wait_before_next_try(node, err);
+		if (r < 0)
+			return r;
+	}
+}
+
+static int report_canary(struct node *node, const struct report_span *span)
+{
+	const struct canary *canary = &node->canary;
+	int r = report_line(&node->report, span, "canary: %s: %s", canary->external.name,
+	                    canary->external.detail);
+
+	if (r == 0)
+		r = report_line(&node->report, span, "canary: %s: %s", canary->metadata.name,
+		                canary->metadata.detail);
+	if (r == 0)
+		r = report_line(&node->report, span, "canary: store: %s", canary->store_detail);
+	return r < 0 ? r : report_close(&node->report, span, node->canary_passed);
+}
+
+static int run_canary(struct node *node, struct resoluto_err *err)
+{
+	enum canary_verdict verdict = CANARY_FAILED;
+	struct report_span span;
+	int r = report_open(&node->report, "egress_canary", &node->span, &span);
+
+	node->canary.external.name = "external";
+	node->canary.metadata.name = "metadata";
+	if (r == 0)
+		r = probe_store(node, err);
+	if (r == 0)
+		r = probe_until_clear(node, &verdict, err);
+	if (r < 0)
+		return r;
+	node->canary_passed = verdict == CANARY_PASSED;
+	if (!node->canary_passed)
+		verdict_set(&node->verdict, REASON_CANARY_FAILED, "%s; %s; store: %s",
+		            node->canary.external.detail, node->canary.metadata.detail,
+		            node->canary.store_detail);
+	return report_canary(node, &span);
+}
+
+static int prove_own_kernel(struct node *node)
+{
+	enum reason reason;
+
+	identity_read(node->boot_id);
+	reason = identity_judge(node->boot_id, node->job->boot_ids);
+	if (reason != REASON_NONE)
+		verdict_set(&node->verdict, reason, "guest boot id '%s', host boot ids '%.300s'",
+		            node->boot_id, node->job->boot_ids ? node->job->boot_ids : "");
+	return 0;
+}
+
+/* --- root and inputs --- */
+
+static int set_defaults(struct node *node)
+{
+	struct job *job = node->job;
+
+	if (job_env_default(job, "PATH", PROGRAM_PATH) < 0 ||
+	    job_env_default(job, "HOME", node->user.home) < 0 ||
+	    job_env_default(job, "USER", node->user.name) < 0 ||
+	    job_env_default(job, "LOGNAME", node->user.name) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+static int make_root(struct node *node, struct resoluto_err *err)
+{
+	int r = mount_root(node->job->has_scratch, err);
+
+	if (r < 0)
+		return r;
+	/* Its name is found in /dev, which is left behind here. */
+	node->inbox_disk = inputs_open_disk(err);
+	if (node->inbox_disk < 0 && node->inbox_disk != -ENOENT)
+		return node->inbox_disk;
+	r = mount_enter_root(err);
+	if (r == 0)
+		r = mount_set_up_kernel(err);
+	if (r == 0)
+		r = cgroup_create(&node->cgroup, err);
+	if (r == 0)
+		r = mount_resolve_user(node->job->user, &node->user, err);
+	if (r == 0)
+		r = mount_add_user(&node->user, err);
+	if (r < 0)
+		return r;
+	node->workspace = mount_make_owned(node->job->workspace_dir, &node->user, err);
+	return node->workspace < 0 ? node->workspace : set_defaults(node);
+}
+
+static int stage(struct node *node)
+{
+	struct resoluto_err err = { .code = 0 };
+	struct inputs_report inputs;
+	int r = make_root(node, &err);
+
+	if (r < 0)
+		return refuse(node, REASON_INPUTS_FAILED, &err);
+	node->is_ready = true;
+	if (node->inbox_disk < 0)
+		return 0;
+	r = inputs_unpack(node->inbox_disk, node->workspace, &node->user, &inputs, &err);
+	fd_close(&node->inbox_disk);
+	if (r < 0)
+		return refuse(node, REASON_INPUTS_FAILED, &err);
+	return report_line(&node->report, &node->span,
+	                   "staged %u archive%s: %llu entries, %llu bytes", inputs.archives,
+	                   inputs.archives == 1 ? "" : "s", (unsigned long long) inputs.members,
+	                   (unsigned long long) inputs.bytes);
+}
+
+/* --- programs --- */
+
+static struct program describe(struct node *node, const struct strv *argv, const char *cwd)
+{
+	return (struct program){ .argv = argv,
+		                 .env = &node->job->env,
+		                 .cwd = cwd,
+		                 .user = &node->user,
+		                 .cgroup = &node->cgroup };
+}
+
+/* A program that runs by now, to its end. */
+static int follow(struct node *node, const struct report_span *span, struct program_child *child,
+                  bool is_hook, struct program_end *ret_end, struct resoluto_err *err)
+{
+	const struct stream_options options = {
+		.channel = node->channel,
+		.report = &node->report,
+		.span = span,
+		.cgroup = &node->cgroup,
+		.drain_timeout_ms = node->job->drain_timeout_ms,
+		.keeps_signals = is_hook,
+	};
+
+	return streams_run(&options, child, ret_end, err);
+}
+
+/* *ret_failure receives what went wrong with the hook, "" for nothing. */
+static int run_hook(struct node *node, const char *kind, const struct strv *argv,
+                    char ret_failure[PROGRAM_DETAIL], struct resoluto_err *err)
+{
+	struct program program = describe(node, argv, node->job->workspace_dir);
+	struct program_child child = PROGRAM_CHILD_NONE;
+	struct program_failure failure;
+	struct program_end end;
+	struct report_span span;
+	int unused_code, r = report_open(&node->report, kind, &node->span, &span);
+
+	ret_failure[0] = '\0';
+	if (r < 0)
+		return r;
+	r = program_start(&program, &child, &failure, err);
+	if (r == 0) {
+		r = follow(node, &span, &child, true, &end, err);
+		if (r < 0)
+			return r;
+		if (!WIFEXITED(end.wait_status) || WEXITSTATUS(end.wait_status) != 0)
+			snprintf(ret_failure, PROGRAM_DETAIL, "the %s hook ended with %s %d", kind,
+			         WIFEXITED(end.wait_status) ? "exit code" : "signal",
+			         WIFEXITED(end.wait_status) ? WEXITSTATUS(end.wait_status)
+			                                    : WTERMSIG(end.wait_status));
+	} else if (r == -ECHILD) {
+		(void) program_explain(&program, &failure, &unused_code, ret_failure);
+	} else {
+		snprintf(ret_failure, PROGRAM_DETAIL, "%s", err->text);
+	}
+	return report_close(&node->report, &span, !ret_failure[0]);
+}
+
+static int run_setup(struct node *node, struct resoluto_err *err)
+{
+	char failure[PROGRAM_DETAIL];
+	int r;
+
+	if (node->job->setup_argv.count == 0)
+		return 0;
+	r = run_hook(node, "setup", &node->job->setup_argv, failure, err);
+	if (r == 0 && failure[0])
+		verdict_set(&node->verdict, REASON_SETUP_FAILED, "%s", failure);
+	return r;
+}
+
+static int run_cleanup(struct node *node, struct resoluto_err *err)
+{
+	char failure[PROGRAM_DETAIL];
+	int r;
+
+	if (node->job->cleanup_argv.count == 0 || !node->is_ready)
+		return 0;
+	r = run_hook(node, "cleanup", &node->job->cleanup_argv, failure, err);
+	if (r == 0 && failure[0])
+		r = report_line(&node->report, &node->span, "%s", failure);
+	(void) cgroup_kill(&node->cgroup);
+	return r;
+}
+
+static int start_failed(struct node *node, const struct program *program,
+                        const struct program_failure *failure)
+{
+	char detail[PROGRAM_DETAIL];
+	int exit_code;
+	enum reason reason = program_explain(program, failure, &exit_code, detail);
+
+	verdict_set(&node->verdict, reason, "%s", detail);
+	node->verdict.has_exit_code = true;
+	node->verdict.exit_code = exit_code;
+	return 0;
+}
+
+static int run_program(struct node *node, const struct report_span *span, struct resoluto_err *err)
+{
+	struct program program = describe(node, &node->job->argv, node->job->cwd);
+	struct program_child child = PROGRAM_CHILD_NONE;
+	uint64_t oom_kills = cgroup_oom_kills(&node->cgroup);
+	struct program_failure failure;
+	struct program_end end;
+	int r;
+
+	program.has_stdin = node->job->has_stdin;
+	r = program_start(&program, &child, &failure, err);
+	if (r == -ECHILD)
+		return start_failed(node, &program, &failure);
+	if (r < 0)
+		return refuse(node, REASON_NOT_EXECUTABLE, err);
+	r = follow(node, span, &child, false, &end, err);
+	if (r < 0)
+		return r;
+	(void) cgroup_kill(&node->cgroup);
+	verdict_exit(&node->verdict, end.wait_status);
+	verdict_blame(&node->verdict, cgroup_oom_kills(&node->cgroup) - oom_kills, mount_is_full());
+	node->verdict.is_complete = end.is_complete;
+	return 0;
+}
+
+static int run_workload(struct node *node, struct resoluto_err *err)
+{
+	struct report_span span;
+	int r = channel_send_started(node->channel, node->boot_id, err);
+
+	if (r == 0)
+		r = report_open(&node->report, "workload", &node->span, &span);
+	if (r == 0)
+		r = run_program(node, &span, err);
+	return r < 0 ? r : report_close(&node->report, &span, verdict_is_success(&node->verdict));
+}
+
+/* --- the end --- */
+
+static int collect(struct node *node)
+{
+	struct resoluto_err err = { .code = 0 };
+	struct pack_report packed;
+	int r;
+
+	if (node->job->output_paths.count == 0 || !node->is_ready)
+		return 0;
+	r = report_flush(&node->report);
+	if (r < 0)
+		return r;
+	r = outputs_ship(node->workspace, &node->job->output_paths, node->ship, &packed, &err);
+	if (r == -EPIPE || r == -EPROTO)
+		return r;
+	node->has_output = r == OUTPUT_ARCHIVE_IS_THERE;
+	if (r < 0) {
+		verdict_set(&node->verdict, REASON_OUTPUTS_FAILED, "%s", err.text);
+		return report_line(&node->report, &node->span, "outputs: %s", err.text);
+	}
+	return report_line(&node->report, &node->span,
+	                   "outputs: %llu entries, %llu bytes; left out: %llu special, %llu links "
+	                   "that point out",
+	                   (unsigned long long) packed.entries, (unsigned long long) packed.bytes,
+	                   (unsigned long long) packed.special,
+	                   (unsigned long long) packed.links_out);
+}
+
+static int write_result(struct node *node, struct buf *out)
+{
+	const struct verdict *verdict = &node->verdict;
+	CLEANUP(buf_done) struct buf detail = BUF_INIT(8 * PROGRAM_DETAIL);
+	struct node_result result = {
+		.node_id = node->job->node_id ? node->job->node_id : "run",
+		.success = verdict_is_success(verdict),
+		.has_exit_code = verdict->has_exit_code,
+		.exit_code = verdict->exit_code,
+		.output_archive = node->has_output ? KEY_OUTBOX_OUTPUT : NULL,
+		.reason = reason_name(verdict->reason),
+		.signal = verdict->signal,
+		.ran = verdict->ran,
+		.guest_boot_id = node->boot_id,
+		.timings_ms = node->timings,
+		.canary = verdict_canary_json(&node->canary),
+		.output_is_complete = verdict->is_complete,
+	};
+	int r = redact_text(node->redactor, verdict->detail, &detail);
+
+	result.detail = detail.data ? detail.data : "";
+	result.redactions = redactor_count(node->redactor);
+	if (r == 0)
+		r = node_result_write(out, &result);
+	json_decref(result.canary);
+	return r;
+}
+
+/* result.json, then the last chunk, then the manifest. */
+static int finish(struct node *node, struct resoluto_err *err)
+{
+	CLEANUP(buf_done) struct buf result = BUF_INIT(RESULT_JSON_MAX);
+	CLEANUP(buf_done) struct buf manifest = BUF_INIT(MANIFEST_JSON_MAX);
+	int r = report_close(&node->report, &node->span, verdict_is_success(&node->verdict));
+
+	if (r == 0)
+		r = write_result(node, &result);
+	if (r == 0)
+		r = ship_object(node->ship, KEY_RESULT, result.data, result.len, err);
+	if (r == 0)
+		r = report_flush(&node->report);
+	if (r == 0)
+		r = manifest_write(&manifest, chunk_writer_count(node->report.writer));
+	return r < 0 ? r : ship_object(node->ship, KEY_MANIFEST, manifest.data, manifest.len, err);
+}
+
+/* Everything before the program.  Stops at the first refusal. */
+static int prepare(struct node *node, struct resoluto_err *err)
+{
+	int r = check_version(node);
+
+	if (r == 0 && !has_failed(node))
+		r = run_canary(node, err);
+	end_step(node, "canary");
+	if (r == 0 && !has_failed(node))
+		r = prove_own_kernel(node);
+	if (r == 0 && !has_failed(node))
+		r = stage(node);
+	end_step(node, "stage");
+	if (r == 0 && !has_failed(node))
+		r = run_setup(node, err);
+	end_step(node, "setup");
+	return r;
+}
+
+static int run_all(struct node *node, struct resoluto_err *err)
+{
+	int r = report_open(&node->report, "node", NULL, &node->span);
+
+	if (r == 0 && !has_failed(node))
+		r = prepare(node, err);
+	if (r == 0 && !has_failed(node))
+		r = run_workload(node, err);
+	end_step(node, "run");
+	if (r == 0)
+		r = collect(node);
+	if (r == 0)
+		r = run_cleanup(node, err);
+	end_step(node, "collect");
+	return r < 0 ? r : finish(node, err);
+}
+
+static int set_clock(uint64_t ns, struct resoluto_err *err)
+{
+	const struct timespec now = { .tv_sec = (time_t) (ns / 1000000000),
+		                      .tv_nsec = (long) (ns % 1000000000) };
+
+	return clock_settime(CLOCK_REALTIME, &now) < 0 ? resoluto_fail(err, -errno, "set the clock")
+	                                               : 0;
+}
+
+static int node_init(struct node *node, struct channel *channel, struct job *job,
+                     struct resoluto_err *err)
+{
+	uint64_t first_span;
+	int r;
+
+	*node = (struct node){ .channel = channel,
+		               .job = job,
+		               .ship = &channel->ship,
+		               .inbox_disk = -1,
+		               .workspace = -1,
+		               .cgroup = CGROUP_NONE,
+		               .verdict = VERDICT_INIT,
+		               .timings = json_object(),
+		               .step_began_ms = clock_mono_ms() };
+	/* Names of spans need not be secret, so nothing waits for the kernel's entropy. */
+	if (getrandom(&first_span, sizeof(first_span), GRND_INSECURE) != sizeof(first_span))
+		return resoluto_fail(err, -errno, "get random bytes");
+	r = redactor_new((const char *const *) job->redact.items, job->redacts_patterns,
+	                 &node->redactor);
+	if (r < 0)
+		return resoluto_fail(err, r, "prepare the redaction");
+	r = report_init(&node->report, node->ship, job->run_id ? job->run_id : "",
+	                job->has_object_store, first_span, err);
+	node->report.redactor = node->redactor;
+	(void) json_object_set_new(node->timings, "boot",
+	                           json_integer((json_int_t) node->step_began_ms));
+	return r;
+}
+
+int node_run(struct channel *channel, struct job *job, const struct resoluto_err *job_failure,
+             struct resoluto_err *err)
+{
+	CLEANUP(node_done) struct node node;
+	int r = node_init(&node, channel, job, err);
+
+	if (r == 0)
+		r = set_clock(channel->clock_ns, err);
+	if (r < 0)
+		return r;
+	if (job_failure->code)
+		verdict_set(&node.verdict, REASON_PROTOCOL, "%s", job_failure->text);
+	r = run_all(&node, err);
+	if (r < 0 && node.report.failure.code)
+		*err = node.report.failure;
+	return r;
+}

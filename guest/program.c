@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <grp.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "guest/program.h"
+
+enum {
+	PATH_MAX_BYTES = 4096,         /* of a candidate */
+	LARGE_ARGUMENTS = 1024 * 1024, /* bytes from which on the stack limit is raised */
+	PIPE_BYTES = 256 * 1024,       /* of each pipe of output */
+};
+
+struct program_size program_measure(const struct strv *argv, const struct strv *env)
+{
+	const struct strv *lists[] = { argv, env };
+	struct program_size size = { 0 };
+
+	for (int list = 0; list < 2; list++) {
+		for (size_t i = 0; i < lists[list]->count; i++) {
+			uint64_t len = strlen(lists[list]->items[i]) + 1;
+
+			size.total += len + sizeof(char *);
+			if (len > size.largest)
+				size.largest = len;
+		}
+	}
+	return size;
+}
+
+static const char *name_of_error(int error)
+{
+	const char *text = strerrordesc_np(error);
+
+	return text ? text : "unknown error";
+}
+
+static enum reason explain_exec(const struct program *program, int error, char *detail)
+{
+	const char *name = program->argv->items[0];
+	struct program_size size;
+
+	switch (error) {
+	case E2BIG:
+		size = program_measure(program->argv, program->env);
+		snprintf(detail, PROGRAM_DETAIL,
+		         "arguments and environment have %llu bytes, the longest string %llu: "
+		         "Linux takes %d for one "
+		         "string and some 6 MiB in all",
+		         (unsigned long long) size.total, (unsigned long long) size.largest,
+		         PROGRAM_STRING_MAX);
+		return REASON_ARGUMENTS_TOO_LARGE;
+	case ENOEXEC:
+		snprintf(detail, PROGRAM_DETAIL,
+		         "%.200s: not in a format this kernel executes (a script needs a #! line, "
+		         "a binary must be for "
+		         "this processor)",
+		         name);
+		return REASON_NOT_EXECUTABLE;
+	case ENOENT:
+		snprintf(detail, PROGRAM_DETAIL,
+		         "%.200s: is there, but its interpreter or loader is not", name);
+		return REASON_NOT_EXECUTABLE;
+	case EISDIR:
+		snprintf(detail, PROGRAM_DETAIL, "%.200s: is a directory", name);
+		return REASON_NOT_EXECUTABLE;
+	default:
+		snprintf(detail, PROGRAM_DETAIL, "%.200s: %s", name, name_of_error(error));
+		return REASON_NOT_EXECUTABLE;
+	}
+}
+
+enum reason program_explain(const struct program *program, const struct program_failure *failure,
+                            int *ret_exit_code, char ret_detail[PROGRAM_DETAIL])
+{
+	*ret_exit_code = 126;
+	switch (failure->step) {
+	case STEP_FIND:
+		*ret_exit_code = 127;
+		snprintf(ret_detail, PROGRAM_DETAIL, "%.200s: no such program%s",
+		         program->argv->items[0],
+		         strchr(program->argv->items[0], '/') ? "" : " in PATH");
+		return REASON_NOT_FOUND;
+	case STEP_CWD:
+		snprintf(ret_detail, PROGRAM_DETAIL, "enter the working directory %.200s: %s",
+		         program->cwd, name_of_error(failure->error));
+		return REASON_NOT_EXECUTABLE;
+	case STEP_CONFINE:
+		snprintf(ret_detail, PROGRAM_DETAIL, "take the program's rights away: %s",
+		         name_of_error(failure->error));
+		return REASON_NOT_EXECUTABLE;
+	default:
+		return explain_exec(program, failure->error, ret_detail);
+	}
+}
+
+/* --- in the child --- */
+
+/* The bounding set needs a capability that the change of user takes away. */
+static int clear_bounding_set(void)
+{
+	for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++) {
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+static int clear_capabilities(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { { 0 } };
+
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+		return -errno;
+	return syscall(SYS_capset, &header, none) < 0 ? -errno : 0;
+}
+
+static int set_limits(const struct program *program)
+{
+	struct program_size size = program_measure(program->argv, program->env);
+	struct rlimit stack = { PROGRAM_STACK_BYTES, RLIM_INFINITY };
+	const struct rlimit files = { PROGRAM_FILES_SOFT, PROGRAM_FILES_HARD };
+
+	/* A quarter of the stack limit is what arguments may take. */
+	if (size.total > LARGE_ARGUMENTS)
+		stack.rlim_cur = PROGRAM_STACK_LARGE;
+	if (setrlimit(RLIMIT_STACK, &stack) < 0 || setrlimit(RLIMIT_NOFILE, &files) < 0)
+		return -errno;
+	return 0;
+}
+
+static int become_user(const struct user *user)
+{
+	int r = clear_bounding_set();
+
+	if (r < 0)
+		return r;
+	if (setgroups(0, NULL) < 0 || setresgid(user->gid, user->gid, user->gid) < 0 ||
+	    setresuid(user->uid, user->uid, user->uid) < 0)
+		return -errno;
+	r = clear_capabilities();
+	if (r < 0)
+		return r;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+static int confine(const struct program *program)
+{
+	int r = cgroup_enter(program->cgroup);
+	sigset_t none;
+
+	if (r < 0)
+		return r;
+	if (setsid() < 0)
+		return -errno;
+	r = set_limits(program);
+	if (r == 0)
+		r = become_user(program->user);
+	if (r < 0)
+		return r;
+	(void) umask(022);
+	sigemptyset(&none);
+	if (signal(SIGPIPE, SIG_DFL) == SIG_ERR || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+		return -errno;
+	return 0;
+}
+
+/* Descriptors 0, 1, 2 from the three given; all others close with the exec. */
+static int take_descriptors(const int fds[3])
+{
+	int high[3];
+
+	for (int i = 0; i < 3; i++) {
+		high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 10);
+		if (high[i] < 0)
+			return -errno;
+	}
+	for (int i = 0; i < 3; i++) {
+		if (dup2(high[i], i) < 0)
+			return -errno;
+	}
+	return syscall(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC) < 0 ? -errno : 0;
+}
+
+/* Execute one candidate; returns why that did not work. */
+static struct program_failure try_exec(const char *path, const struct program *program)
+{
+	struct program_failure failure;
+	struct stat st;
+
+	(void) execve(path, program->argv->items, program->env->items);
+	failure = (struct program_failure){ STEP_EXEC, errno };
+	if (failure.error == ENOENT || failure.error == ENOTDIR || failure.error == ENAMETOOLONG) {
+		/* The program is missing, or what it names in its head. */
+		if (stat(path, &st) < 0)
+			failure.step = STEP_FIND;
+	} else if (failure.error == EACCES && stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+		failure.error = EISDIR;
+	}
+	return failure;
+}
+
+/* Like a shell: the first that can be executed; one that may not be is remembered, should none be better. */
+static struct program_failure search_and_exec(const struct program *program)
+{
+	const char *name = program->argv->items[0], *path = PROGRAM_PATH;
+	struct program_failure best = { STEP_FIND, ENOENT };
+
+	if (strchr(name, '/'))
+		return try_exec(name, program);
+	for (size_t i = 0; i < program->env->count; i++) {
+		if (strncmp(program->env->items[i], "PATH=", 5) == 0)
+			path = program->env->items[i] + 5;
+	}
+	while (*name) {
+		size_t len = strcspn(path, ":");
+		char candidate[PATH_MAX_BYTES];
+		struct program_failure failure;
+
+		/* An empty part of PATH is the working directory. */
+		if ((size_t) snprintf(candidate, sizeof(candidate), "%.*s/%s", len ? (int) len : 1,
+		                      len ? path : ".", name) < sizeof(candidate)) {
+			failure = try_exec(candidate, program);
+			if (failure.step == STEP_EXEC && failure.error != EACCES &&
+			    failure.error != EISDIR)
+				return failure;
+			if (failure.step == STEP_EXEC)
+				best = failure;
+		}
+		if (!path[len])
+			break;
+		path += len + 1;
+	}
+	return best;
+}
+
+static _Noreturn void run_child(const struct program *program, const int fds[3], int report)
+{
+	struct program_failure failure = { STEP_CONFINE, 0 };
+	int r = fcntl(report, F_DUPFD_CLOEXEC, 20);
+
+	report = r;
+	if (r >= 0)
+		r = take_descriptors(fds);
+	if (r == 0)
+		r = confine(program);
+	if (r < 0) {
+		failure.error = -r;
+	} else if (chdir(program->cwd) < 0) {
+		failure = (struct program_failure){ STEP_CWD, errno };
+	} else {
+		failure = search_and_exec(program);
+	}
+	(void) !write(report, &failure, sizeof(failure));
+	_exit(127);
+}
+
+/* --- in the runner --- */
+
+struct pipes {
+	int child[3]; /* the program's ends */
+	int ours[3];
+	int report[2];
+};
+
+static void close_pipes(struct pipes *pipes)
+{
+	for (int i = 0; i < 3; i++) {
+		fd_close(&pipes->child[i]);
+		fd_close(&pipes->ours[i]);
+	}
+	fd_close(&pipes->report[0]);
+	fd_close(&pipes->report[1]);
+}
+
+static int open_output_pipe(struct pipes *pipes, int i)
+{
+	int pair[2];
+
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return -errno;
+	pipes->ours[i] = pair[0];
+	pipes->child[i] = pair[1];
+	/* Larger than usual, so that a burst needs fewer turns; not a fault if it stays small. */
+	(void) fcntl(pair[0], F_SETPIPE_SZ, PIPE_BYTES);
+	return fd_set_nonblock(pair[0]);
+}
+
+static int open_stdin(struct pipes *pipes, bool has_stdin)
+{
+	int pair[2];
+
+	if (!has_stdin) {
+		pipes->child[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		return pipes->child[0] < 0 ? -errno : 0;
+	}
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return -errno;
+	pipes->child[0] = pair[0];
+	pipes->ours[0] = pair[1];
+	return fd_set_nonblock(pair[1]);
+}
+
+static int open_pipes(struct pipes *pipes, bool has_stdin)
+{
+	int r = open_stdin(pipes, has_stdin);
+
+	if (r == 0)
+		r = open_output_pipe(pipes, 1);
+	if (r == 0)
+		r = open_output_pipe(pipes, 2);
+	if (r == 0 && pipe2(pipes->report, O_CLOEXEC) < 0)
+		r = -errno;
+	return r;
+}
+
+int program_start(const struct program *program, struct program_child *ret_child,
+                  struct program_failure *ret_failure, struct resoluto_err *err)
+{
+	CLEANUP(close_pipes) struct pipes pipes = { { -1, -1, -1 }, { -1, -1, -1 }, { -1, -1 } };
+	pid_t pid;
+	int r = open_pipes(&pipes, program->has_stdin);
+
+	if (r < 0)
+		return resoluto_fail(err, r, "make pipes for %.100s", program->argv->items[0]);
+	pid = fork();
+	if (pid < 0)
+		return resoluto_fail(err, -errno, "fork");
+	if (pid == 0)
+		run_child(program, pipes.child, pipes.report[1]);
+	fd_close(&pipes.report[1]);
+	if (read_up_to(pipes.report[0], ret_failure, sizeof(*ret_failure)) ==
+	    (ssize_t) sizeof(*ret_failure)) {
+		(void) waitpid(pid, NULL, 0);
+		return -ECHILD;
+	}
+	*ret_child = (struct program_child){
+		.pid = pid,
+		.stdin_fd = fd_take(&pipes.ours[0]),
+		.stdout_fd = fd_take(&pipes.ours[1]),
+		.stderr_fd = fd_take(&pipes.ours[2]),
+	};
+	return 0;
+}
+
+void program_child_done(struct program_child *child)
+{
+	fd_close(&child->stdin_fd);
+	fd_close(&child->stdout_fd);
+	fd_close(&child->stderr_fd);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * program.h - start a program as the workload's user: own session and process group, own cgroup, no capability,
+ * no way to gain any, nothing of ours but three pipes.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "guest/cgroup.h"
+#include "guest/users.h"
+#include "resoluto/err.h"
+#include "wire/reason.h"
+
+enum {
+	PROGRAM_STRING_MAX = 128 *
+	                     1024, /* bytes of one argument or variable, the 0 included (kernel) */
+	PROGRAM_STACK_BYTES = 8 * 1024 * 1024, /* as everywhere */
+	PROGRAM_STACK_LARGE =
+		64 * 1024 *
+		1024, /* for many arguments: the kernel takes a quarter, at most 6 MiB */
+	PROGRAM_FILES_SOFT = 65536,
+	PROGRAM_FILES_HARD = 1048576,
+	PROGRAM_DETAIL = 512, /* bytes, the 0 included */
+};
+
+#define PROGRAM_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+struct program {
+	const struct strv *argv; /* not empty */
+	const struct strv *env;
+	const char *cwd;
+	const struct user *user;
+	const struct cgroup *cgroup;
+	bool has_stdin; /* else it reads an empty one */
+};
+
+struct program_child {
+	pid_t pid; /* also its process group */
+	int stdin_fd, stdout_fd,
+		stderr_fd; /* owned, not blocking; stdin_fd is -1 without has_stdin */
+};
+
+#define PROGRAM_CHILD_NONE \
+	((struct program_child){ .pid = -1, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1 })
+
+/* Which step of the start failed, and how. */
+enum program_step { STEP_NONE, STEP_CONFINE, STEP_CWD, STEP_FIND, STEP_EXEC };
+
+struct program_failure {
+	enum program_step step;
+	int error; /* an errno value */
+};
+
+/*
+ * 0: the program runs.  -ECHILD: it could not be executed, *ret_failure says why.  Other negative values: the
+ * machine could not start anything.
+ */
+int program_start(const struct program *program, struct program_child *ret_child,
+                  struct program_failure *ret_failure, struct resoluto_err *err);
+void program_child_done(struct program_child *child); /* closes; does not kill */
+
+/* How large arguments and environment are, as the kernel counts. */
+struct program_size {
+	uint64_t total,
+		largest; /* bytes, with the 0 of each string; total also with the pointers */
+};
+
+struct program_size program_measure(const struct strv *argv, const struct strv *env);
+
+/* What to tell about a failed start: the reason and the exit code that shells give.  Pure. */
+enum reason program_explain(const struct program *program, const struct program_failure *failure,
+                            int *ret_exit_code, char ret_detail[PROGRAM_DETAIL]);
