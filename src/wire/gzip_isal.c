@@ -14,7 +14,7 @@
 #include "wire/gzip.h"
 
 enum {
-	PACKED_SIZE = 64 * 1024,     /* bytes of compressed data held at once */
+	PACKED_SIZE = 64 * 1024,       /* bytes of compressed data held at once */
 	STEP_MAX = 1024 * 1024 * 1024, /* bytes given to isa-l at once: its counters have 32 bits */
 };
 

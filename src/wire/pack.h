@@ -4,8 +4,9 @@
 /*
  * pack.h - directory trees to gzip-tar and back (seed 000: "gzip-tar for file archives").
  *
- * libarchive does the tar (PAX, sparse as GNU.sparse 1.0, names as bytes); gzip is isa-l on the host
- * and zlib in the static runner (gzip.h).  Memory is bounded whatever the size of the tree.
+ * tar.h does the tar (PAX, sparse as GNU.sparse 1.0, names as bytes); gzip is isa-l on the host and zlib in
+ * the static runner (gzip.h).  Memory is bounded whatever the size of the tree; names that wait to be walked
+ * are the largest part.
  */
 
 #include <stdbool.h>
@@ -20,39 +21,56 @@
 extern const char *const pack_default_excludes[];
 
 struct pack_options {
-	const char *const *paths;    /* beneath paths to pack; NULL: all.  -ENOENT names the missing one */
+	/* Beneath paths to pack, and all in them; NULL: everything.  Named here, an entry is never excluded
+	 * itself.  -ENOENT names the missing one. */
+	const char *const *paths;
 	const char *const *excludes; /* names; NULL: pack_default_excludes, an empty list: none */
-	const char *const *protect;  /* names or beneath paths kept despite excludes; may be NULL */
-	const char *const *globs;    /* only what matches (outputs); NULL: all, and no excludes apply with it */
-	bool skip_unreadable;        /* false: an entry that cannot be read fails the whole and is named */
+	/* Names, or beneath paths (also inside something excluded), kept despite excludes; may be NULL. */
+	const char *const *protect;
+	const char *const
+		*globs; /* only what matches (outputs); NULL: all, and no excludes apply with it */
+	bool skip_unreadable; /* false: an entry that cannot be read fails the whole and is named */
 	/* Called now and then with the bytes of file content done. */
 	void (*progress)(void *ctx, uint64_t done);
 	void *ctx;
 };
 
 struct pack_report {
-	uint64_t entries, bytes;     /* packed */
-	uint64_t excluded;           /* by name; a directory counts once */
-	uint64_t special;            /* fifos, sockets, devices */
-	uint64_t links_out;          /* links that are absolute or climb out */
-	uint64_t unreadable;         /* with skip_unreadable */
+	uint64_t entries, bytes; /* packed */
+	uint64_t excluded;       /* by name; a directory counts once */
+	uint64_t special;        /* fifos, sockets, devices */
+	uint64_t links_out;      /* links that are absolute or climb out */
+	uint64_t unreadable;     /* with skip_unreadable */
 };
 
-/* Pack the content of dirfd into sink.  Entries are in byte order: the same tree gives the same
- * archive but for times. Nothing outside dirfd is opened. */
+/*
+ * Pack the content of dirfd into sink.  Entries are in byte order: the same tree gives the same archive.
+ * Nothing outside dirfd is opened, no link is followed.
+ *
+ * Written are files, directories, symbolic links that stay inside, and further names of a file as hard
+ * links; owner 0:0, modes without setuid, setgid and sticky; times to the nanosecond.  A link "a/../b" is
+ * written as "b" if "a" is a directory, and counted in links_out otherwise (link.h).  A file that changes
+ * its size while it is read is cut or filled with zeros.  With globs, directories count only where they
+ * match themselves.
+ *
+ * -EACCES: an entry cannot be read; the text names the first and says how many more there are.  The sink
+ * may then have received the start of an archive.
+ */
 int pack_tree(int dirfd, const struct pack_options *options, const struct resoluto_sink *sink,
-	      struct pack_report *ret_report, struct resoluto_err *err);
+              struct pack_report *ret_report, struct resoluto_err *err);
 
 struct unpack_limits {
-	uint64_t bytes;      /* of content unpacked; 0: 64 GiB */
-	uint64_t members;    /* 0: 1,000,000 */
-	uint64_t ratio;      /* unpacked to packed bytes, looked at beyond 64 MiB; 0: 2,000 (sparse holes do not count) */
+	uint64_t bytes;   /* of content unpacked; 0: 64 GiB */
+	uint64_t members; /* 0: 1,000,000 */
+	uint64_t
+		ratio; /* unpacked to packed bytes, looked at beyond 64 MiB; 0: 2,000 (sparse holes do not count) */
+	uint64_t apparent; /* sum of the sizes of all files, holes included; 0: 1 TiB */
 };
 
 struct unpack_options {
-	const char *const *globs;  /* only members that match; NULL: all */
+	const char *const *globs; /* only members that match; NULL: all */
 	struct unpack_limits limits;
-	bool set_owner;            /* the guest: all becomes uid:gid; the host: the caller's, as files are made */
+	bool set_owner; /* the guest: all becomes uid:gid; the host: the caller's, as files are made */
 	uid_t uid;
 	gid_t gid;
 	/* Each file or link that was put into place, path relative to dirfd. */
@@ -62,16 +80,25 @@ struct unpack_options {
 
 struct unpack_report {
 	uint64_t members, bytes;
-	uint64_t left_out;         /* not matched by globs */
+	uint64_t left_out; /* not matched by globs */
 };
 
 /*
- * Unpack a hostile archive beneath dirfd.  All goes through openat2 beneath: nothing outside dirfd is
- * touched, existing files are replaced (never written through), links are made last and only when
- * they stay inside.  Refused with -EBADMSG, naming the member: absolute names, "..", devices, fifos, hard links
- * to outside, links out; over a limit -EFBIG.  Setuid bits are dropped, directories get their modes
- * at the end.  What was unpacked before a failure stays.
+ * Unpack a hostile archive beneath dirfd.
+ *
+ * All goes through openat2 beneath and without following any link: nothing outside dirfd is touched.
+ * Existing files and links are replaced, never written through; where there was something, the new file
+ * takes its place only when it is whole, and a file that could not be written whole is removed.  Existing
+ * directories stay as they are, with their modes.  New ones get theirs at the end, deepest first; their times
+ * are not restored.  Without set_owner the caller's umask holds.  Setuid, setgid and sticky are dropped.
+ *
+ * Symbolic links are made where their text says that they stay inside (link.h), those that can only be
+ * judged by looking last; hard links only to files that this archive brought.
+ *
+ * Refused, naming the member: -EBADMSG absolute names, "..", devices, fifos, hard links to anything else,
+ * links out, links on the way to a member; -EISDIR a directory where a file is to be; -ENOTDIR the reverse;
+ * -EFBIG over a limit.  What was unpacked before a failure stays.
  */
 int unpack_tree(int dirfd, const struct resoluto_source *source,
-		const struct unpack_options *options, struct unpack_report *ret_report,
-		struct resoluto_err *err);
+                const struct unpack_options *options, struct unpack_report *ret_report,
+                struct resoluto_err *err);

@@ -22,11 +22,11 @@
 #include "resoluto/err.h"
 
 enum {
-	TAR_BLOCK = 512,                /* bytes; everything is a multiple of it */
-	TAR_END = 2 * TAR_BLOCK,        /* bytes of zeros at the end of an archive */
-	TAR_PATH_MAX = 256 * 1024,      /* bytes of a path or link target */
-	TAR_EXTRA_MAX = 1024 * 1024,    /* bytes of one PAX or GNU long-name header */
-	TAR_EXTENTS_MAX = 128 * 1024,   /* pieces of a sparse file */
+	TAR_BLOCK = 512,              /* bytes; everything is a multiple of it */
+	TAR_END = 2 * TAR_BLOCK,      /* bytes of zeros at the end of an archive */
+	TAR_PATH_MAX = 256 * 1024,    /* bytes of a path or link target */
+	TAR_EXTRA_MAX = 1024 * 1024,  /* bytes of one PAX or GNU long-name header */
+	TAR_EXTENTS_MAX = 128 * 1024, /* pieces of a sparse file */
 };
 
 enum tar_type {
@@ -47,10 +47,10 @@ struct tar_extent {
 struct tar_entry {
 	enum tar_type type;
 	const char *path;
-	const char *target;     /* of a link; else "" */
-	uint64_t size;          /* bytes of a file, holes included; 0 for all else */
-	uint64_t stored;        /* bytes of its content that are in the archive */
-	mode_t mode;            /* 07777 */
+	const char *target; /* of a link; else "" */
+	uint64_t size;      /* bytes of a file, holes included; 0 for all else */
+	uint64_t stored;    /* bytes of its content that are in the archive */
+	mode_t mode;        /* 07777 */
 	struct timespec mtime;
 	bool is_sparse;
 	const struct tar_extent *extents; /* of a sparse file: ascending, apart, within size */
@@ -75,7 +75,8 @@ void tar_reader_free(struct tar_reader **reader);
  * source, was met.  -EBADMSG: the archive is damaged, cut short or lies.  Content that was not fetched is
  * passed over.
  */
-int tar_reader_next(struct tar_reader *reader, struct tar_entry *ret_entry, struct resoluto_err *err);
+int tar_reader_next(struct tar_reader *reader, struct tar_entry *ret_entry,
+                    struct resoluto_err *err);
 /*
  * The next piece of the member's content: 1 with at least one byte for this offset in the file, valid
  * until the next call, or 0 at the end of the member.

@@ -216,11 +216,13 @@ static int take_record(struct tar_overrides *overrides, struct slice key, struct
 	for (size_t i = 0; i < sizeof(records) / sizeof(records[0]); i++) {
 		int r;
 
-		if (strlen(records[i].key) != key.len || memcmp(records[i].key, key.at, key.len) != 0)
+		if (strlen(records[i].key) != key.len ||
+		    memcmp(records[i].key, key.at, key.len) != 0)
 			continue;
 		r = records[i].take(overrides, value);
 		if (r < 0)
-			return resoluto_fail(err, r, "PAX record \"%s\" cannot be used", records[i].key);
+			return resoluto_fail(err, r, "PAX record \"%s\" cannot be used",
+			                     records[i].key);
 	}
 	return 0;
 }

@@ -16,9 +16,9 @@
 #include "wire/tar_pax.h"
 
 enum {
-	WINDOW_SIZE = 256 * 1024,      /* bytes of the stream held at once */
-	SPECIAL_MAX = 8,               /* PAX and long-name headers before one member */
-	TRAILER_MAX = 1024 * 1024,     /* bytes of zeros behind the end; tape habits */
+	WINDOW_SIZE = 256 * 1024,  /* bytes of the stream held at once */
+	SPECIAL_MAX = 8,           /* PAX and long-name headers before one member */
+	TRAILER_MAX = 1024 * 1024, /* bytes of zeros behind the end; tape habits */
 };
 
 struct tar_reader {
@@ -91,7 +91,8 @@ static int failed_read(int code, struct resoluto_err *err)
 }
 
 /* The next len bytes (at most the window) as one piece, used up; NULL with *ret_error set. */
-static const char *take(struct tar_reader *reader, size_t len, int *ret_error, struct resoluto_err *err)
+static const char *take(struct tar_reader *reader, size_t len, int *ret_error,
+                        struct resoluto_err *err)
 {
 	int r = fill(reader, len);
 	const char *bytes = reader->window + reader->start;
@@ -125,7 +126,8 @@ static int parse_binary(const unsigned char *field, size_t size, int64_t *ret_va
 	if (field[0] != 0xff && field[0] != 0x80)
 		return -EBADMSG;
 	for (size_t i = 1; i < size; i++) {
-		uint64_t top = value >> 55; /* what must be nothing but sign for 8 bits more to fit */
+		uint64_t top = value >>
+		               55; /* what must be nothing but sign for 8 bits more to fit */
 
 		if (top != 0 && top != UINT64_MAX >> 55)
 			return -EBADMSG;
@@ -210,7 +212,8 @@ static int read_trailer(struct tar_reader *reader, struct resoluto_err *err)
 
 		seen += len;
 		if (seen > TRAILER_MAX || !is_all_zero(reader->window + reader->start, len))
-			return resoluto_fail(err, -EBADMSG, "something follows the end of the archive");
+			return resoluto_fail(err, -EBADMSG,
+			                     "something follows the end of the archive");
 		reader->start = reader->end;
 		r = fill(reader, 1);
 		if (r < 0)
@@ -419,8 +422,8 @@ static int read_map(struct tar_reader *reader, struct resoluto_err *err)
 	return skip(reader, fill_up, err);
 }
 
-static int add_gnu_extents(struct tar_extents *extents, const struct tar_gnu_extent *fields, size_t count,
-                           struct resoluto_err *err)
+static int add_gnu_extents(struct tar_extents *extents, const struct tar_gnu_extent *fields,
+                           size_t count, struct resoluto_err *err)
 {
 	for (size_t i = 0; i < count && fields[i].len[0] != '\0'; i++) {
 		uint64_t offset, len;
@@ -476,7 +479,8 @@ static int check_extents(struct tar_reader *reader, struct resoluto_err *err)
 		const struct tar_extent *extent = &extents->items[i];
 
 		if (extent->offset < end || extent->len > (uint64_t) INT64_MAX - extent->offset)
-			return resoluto_fail(err, -EBADMSG, "the map of a sparse file overlaps itself");
+			return resoluto_fail(err, -EBADMSG,
+			                     "the map of a sparse file overlaps itself");
 		end = extent->offset + extent->len;
 		sum += extent->len;
 	}
@@ -518,7 +522,8 @@ static int read_sparse(struct tar_reader *reader, const struct tar_block *block,
 }
 
 /* The next header that is not all zeros.  1, or 0 at the end of the archive. */
-static int read_block(struct tar_reader *reader, struct tar_block *ret_block, struct resoluto_err *err)
+static int read_block(struct tar_reader *reader, struct tar_block *ret_block,
+                      struct resoluto_err *err)
 {
 	int r = 0;
 	const char *bytes = take(reader, TAR_BLOCK, &r, err);
@@ -529,7 +534,8 @@ static int read_block(struct tar_reader *reader, struct tar_block *ret_block, st
 		return read_trailer(reader, err);
 	memcpy(ret_block, bytes, sizeof(*ret_block));
 	if (!has_good_checksum(ret_block))
-		return resoluto_fail(err, -EBADMSG, "a header is damaged, or this is no tar archive");
+		return resoluto_fail(err, -EBADMSG,
+		                     "a header is damaged, or this is no tar archive");
 	return 1;
 }
 
@@ -544,7 +550,8 @@ static int pass_over_rest(struct tar_reader *reader, struct resoluto_err *err)
 	return r;
 }
 
-int tar_reader_next(struct tar_reader *reader, struct tar_entry *ret_entry, struct resoluto_err *err)
+int tar_reader_next(struct tar_reader *reader, struct tar_entry *ret_entry,
+                    struct resoluto_err *err)
 {
 	struct tar_block block;
 	int r = pass_over_rest(reader, err), specials = 0;
@@ -553,7 +560,8 @@ int tar_reader_next(struct tar_reader *reader, struct tar_entry *ret_entry, stru
 	while (r == 0) {
 		r = read_block(reader, &block, err);
 		if (r == 0 && specials > 0)
-			return resoluto_fail(err, -EBADMSG, "a special header has no member behind it");
+			return resoluto_fail(err, -EBADMSG,
+			                     "a special header has no member behind it");
 		if (r <= 0)
 			return r;
 		if (!is_special(&block))

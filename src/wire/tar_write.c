@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "wire/tar.h"
 #include "wire/tar_block.h"
+#include "wire/utf8.h"
 
 static const uint64_t USTAR_NUMBER_MAX = 077777777777; /* eleven octal digits */
 
@@ -26,39 +27,6 @@ static bool is_ascii(const char *text)
 	for (; *text; text++) {
 		if ((unsigned char) *text >= 0x80)
 			return false;
-	}
-	return true;
-}
-
-/* Length of the UTF-8 character at text; 0: there is none. */
-static size_t utf8_length(const unsigned char *text)
-{
-	size_t len = text[0] < 0x80                    ? 1
-	             : text[0] >= 0xc2 && text[0] < 0xe0 ? 2
-	             : (text[0] & 0xf0) == 0xe0          ? 3
-	             : text[0] >= 0xf0 && text[0] < 0xf5 ? 4
-	                                                 : 0;
-
-	for (size_t i = 1; i < len; i++) {
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-	}
-	if ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] >= 0xa0) ||
-	    (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] >= 0x90))
-		return 0; /* overlong, a surrogate, or beyond the last character */
-	return len;
-}
-
-static bool is_utf8(const char *text)
-{
-	const unsigned char *at = (const unsigned char *) text;
-
-	while (*at) {
-		size_t len = utf8_length(at);
-
-		if (len == 0)
-			return false;
-		at += len;
 	}
 	return true;
 }
@@ -104,7 +72,8 @@ static bool needs_record(const char *text, size_t room)
 
 static int add_name_records(struct buf *records, const struct tar_entry *entry)
 {
-	bool is_binary = !is_utf8(entry->path) || !is_utf8(entry->target);
+	bool is_binary = !utf8_is_valid(entry->path, strlen(entry->path)) ||
+	                 !utf8_is_valid(entry->target, strlen(entry->target));
 	int r = 0;
 
 	/* It holds for what follows, so it comes first. */
@@ -112,7 +81,8 @@ static int add_name_records(struct buf *records, const struct tar_entry *entry)
 		r = record_add(records, "hdrcharset", "BINARY");
 	if (r == 0 && entry->is_sparse)
 		r = record_add(records, "GNU.sparse.name", entry->path);
-	else if (r == 0 && needs_record(entry->path, sizeof(((struct tar_block *) 0)->name) - 1))
+	else if (r == 0 &&
+	         needs_record(entry->path, sizeof(((struct tar_block *) 0)->name) - sizeof("/")))
 		r = record_add(records, "path", entry->path);
 	if (r == 0 && needs_record(entry->target, sizeof(((struct tar_block *) 0)->linkname)))
 		r = record_add(records, "linkpath", entry->target);
@@ -233,19 +203,24 @@ static int add_extra_header(struct buf *out, const struct buf *records)
 }
 
 /* The name in the block itself, for readers that know no PAX; a directory's ends in '/'. */
-static void block_name(const struct tar_entry *entry, char name[sizeof(((struct tar_block *) 0)->name) + 1])
+static void block_name(const struct tar_entry *entry,
+                       char name[sizeof(((struct tar_block *) 0)->name)])
 {
-	size_t room = sizeof(((struct tar_block *) 0)->name);
+	static const char sparse[] = "GNUSparseFile.0/";
+	size_t room = sizeof(((struct tar_block *) 0)->name) - sizeof("/");
+	const char *slash = entry->type == TAR_DIRECTORY ? "/" : "";
 
-	snprintf(name, room + 1, "%s%.*s%s", entry->is_sparse ? "GNUSparseFile.0/" : "",
-	         (int) (room - 1), entry->path, entry->type == TAR_DIRECTORY ? "/" : "");
+	if (entry->is_sparse)
+		snprintf(name, room, "%s%.*s", sparse, (int) (room - sizeof(sparse)), entry->path);
+	else
+		snprintf(name, room + sizeof("/"), "%.*s%s", (int) room, entry->path, slash);
 }
 
 int tar_header_add(struct buf *out, const struct tar_entry *entry)
 {
 	CLEANUP(buf_done) struct buf records = BUF_INIT(TAR_EXTRA_MAX);
 	CLEANUP(buf_done) struct buf map = BUF_INIT((size_t) TAR_EXTENTS_MAX * 48);
-	char name[sizeof(((struct tar_block *) 0)->name) + 1];
+	char name[sizeof(((struct tar_block *) 0)->name)];
 	uint64_t in_archive;
 	int r = 0;
 

@@ -13,9 +13,9 @@
 #include "wire/walk.h"
 
 enum {
-	OPEN_MAX_LEVELS = 32,           /* directories kept open at once */
-	LIST_SIZE = 32 * 1024,          /* bytes asked of the kernel at once */
-	NAMES_MAX = 256 * 1024 * 1024,  /* bytes of the names of one directory */
+	OPEN_MAX_LEVELS = 32,          /* directories kept open at once */
+	LIST_SIZE = 32 * 1024,         /* bytes asked of the kernel at once */
+	NAMES_MAX = 256 * 1024 * 1024, /* bytes of the names of one directory */
 };
 
 struct level {
@@ -217,7 +217,8 @@ int walk_next(struct walk *walk, struct walk_entry *ret_entry)
 	const char *name;
 	int r = 0;
 
-	while (walk->depth > 0 && walk->levels[walk->depth - 1].next == walk->levels[walk->depth - 1].count) {
+	while (walk->depth > 0 &&
+	       walk->levels[walk->depth - 1].next == walk->levels[walk->depth - 1].count) {
 		r = leave(walk);
 		if (r < 0)
 			return r;
@@ -233,8 +234,9 @@ int walk_next(struct walk *walk, struct walk_entry *ret_entry)
 		r = buf_add_str(&walk->path, name);
 	if (r < 0)
 		return r == -E2BIG ? -ENAMETOOLONG : r;
-	*ret_entry = (struct walk_entry){
-		.dirfd = level->fd, .name = name, .path = walk->path.data, .tag = level->tag
-	};
+	*ret_entry = (struct walk_entry){ .dirfd = level->fd,
+		                          .name = name,
+		                          .path = walk->path.data,
+		                          .tag = level->tag };
 	return 1;
 }

@@ -14,7 +14,7 @@
 struct walk;
 
 struct walk_entry {
-	int dirfd;        /* of the directory it is in */
+	int dirfd; /* of the directory it is in */
 	const char *name;
 	const char *path; /* beneath the top; valid until the next call */
 	int tag;          /* what walk_enter or walk_start was given */
