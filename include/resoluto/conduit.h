@@ -9,7 +9,8 @@
  * src/conduit/conduit_backend.h.
  *
  * Keys       1 to RESOLUTO_KEY_MAX bytes: relative, components parted by single '/', none of
- *            them empty, "." or "..", none over 255 bytes; no NUL, no control characters.
+ *            them empty, "." or "..", none over 255 bytes, none beginning with ".part-" (objects on
+ *            their way in); no NUL, no control characters.
  * Sizes      bytes, uint64_t.
  * Failures   a negative errno value, and *err if err is not NULL (err.h).  The ones a caller can
  *            act on:
@@ -68,7 +69,9 @@ typedef int resoluto_object_fn(void *ctx, const struct resoluto_object *object);
 /**
  * Open the place named by url: "localfs:///absolute/directory" (also "file://"), "memory://" for
  * one that starts empty and is gone when closed, "stdout://" which writes each object as one JSON
- * line to standard output and cannot read.  A directory is made if its parent exists.
+ * line to standard output (at most 16 MiB of content, -EFBIG over that) and cannot read.  A
+ * directory is made if its parent exists.  A localfs object's key cannot be the prefix of another's
+ * ("a" and "a/b"): -EISDIR, -ENOTDIR.
  *
  * Release with resoluto_conduit_close().
  */

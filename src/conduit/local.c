@@ -177,6 +177,7 @@ struct listing {
 	resoluto_object_fn *each;
 	void *ctx;
 	struct resoluto_err *err;
+	bool skips_closed;               /* pass over directories it may not read */
 	char path[RESOLUTO_KEY_MAX + 2]; /* of the directory it is in: "" or "a/b/" */
 	size_t path_len;
 };
@@ -224,7 +225,7 @@ static int consider(struct listing *listing, int dirfd, const struct dirent *ent
 	int r = classify(listing, dirfd, entry, &is_dir, &size);
 
 	if (r <= 0)
-		return r;
+		return r == -EACCES && listing->skips_closed ? 0 : r;
 	snprintf(end, sizeof(listing->path) - listing->path_len, "%s%s", entry->d_name,
 	         is_dir ? "/" : "");
 	if (is_wanted(listing, listing->path, is_dir))
@@ -240,8 +241,10 @@ static int read_entries(struct listing *listing, struct entries *entries)
 	int fd = open_beneath(listing->root, listing->path_len > 0 ? listing->path : ".",
 	                      O_RDONLY | O_DIRECTORY | O_NONBLOCK, 0);
 
+	if (means_nothing(fd) || (fd == -EACCES && listing->skips_closed))
+		return 0;
 	if (fd < 0)
-		return means_nothing(fd) ? 0 : fd;
+		return fd;
 	dir = fdopendir(fd);
 	if (!dir) {
 		fd_close(&fd);
@@ -304,10 +307,22 @@ static int list_dir(struct listing *listing)
 	return r;
 }
 
+/* List what the prefix of listing, whose path is not set yet, asks for. */
+static int run_listing(struct listing *listing)
+{
+	const char *slash = strrchr(listing->prefix, '/');
+	int r;
+
+	listing->path_len = slash ? (size_t) (slash - listing->prefix) + 1 : 0;
+	memcpy(listing->path, listing->prefix, listing->path_len);
+	listing->path[listing->path_len] = '\0';
+	r = list_dir(listing);
+	return r < 0 ? r : 0;
+}
+
 static int local_list(struct resoluto_conduit *conduit, const char *prefix, const char *after,
                       resoluto_object_fn *each, void *ctx, struct resoluto_err *err)
 {
-	const char *slash = strrchr(prefix, '/');
 	struct listing listing = {
 		.root = root_of(conduit),
 		.prefix = prefix,
@@ -315,13 +330,9 @@ static int local_list(struct resoluto_conduit *conduit, const char *prefix, cons
 		.each = each,
 		.ctx = ctx,
 		.err = err,
-		.path_len = slash ? (size_t) (slash - prefix) + 1 : 0,
 	};
-	int r;
 
-	memcpy(listing.path, prefix, listing.path_len);
-	r = list_dir(&listing);
-	return r < 0 ? r : 0;
+	return run_listing(&listing);
 }
 
 static int count_object(void *ctx, const struct resoluto_object *object)
@@ -330,15 +341,34 @@ static int count_object(void *ctx, const struct resoluto_object *object)
 	return 0;
 }
 
+/* The objects beneath a prefix, as far as they can be seen. */
+static int count_beneath(int root, const char *prefix, struct resoluto_err *err)
+{
+	char beneath[RESOLUTO_KEY_MAX + 2];
+	int count = 0, r;
+	struct listing listing = {
+		.root = root,
+		.prefix = beneath,
+		.after = "",
+		.each = count_object,
+		.ctx = &count,
+		.err = err,
+		.skips_closed = true,
+	};
+
+	snprintf(beneath, sizeof(beneath), "%s/", prefix);
+	r = run_listing(&listing);
+	return r < 0 ? r : count;
+}
+
 /* The whole directory goes, with unfinished and foreign files in it. */
 static int local_delete_beneath(struct resoluto_conduit *conduit, const char *prefix,
                                 struct resoluto_err *err)
 {
 	CLEANUP(fd_close) int parent = -1;
-	char beneath[RESOLUTO_KEY_MAX + 2];
 	const char *name;
 	struct stat st;
-	int count = 0, r;
+	int count, r;
 
 	parent = open_parent_beneath(root_of(conduit), prefix, false, 0, &name);
 	if (means_nothing(parent))
@@ -349,10 +379,9 @@ static int local_delete_beneath(struct resoluto_conduit *conduit, const char *pr
 		return errno == ENOENT ? 0 : resoluto_fail(err, local_code(-errno), "stat");
 	if (!S_ISDIR(st.st_mode))
 		return 0;
-	snprintf(beneath, sizeof(beneath), "%s/", prefix);
-	r = local_list(conduit, beneath, "", count_object, &count, err);
-	if (r < 0)
-		return r;
+	count = count_beneath(root_of(conduit), prefix, err);
+	if (count < 0)
+		return count;
 	r = remove_tree_at(parent, name);
 	return r < 0 ? resoluto_fail(err, local_code(r), "remove") : count;
 }

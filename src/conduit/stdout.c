@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,6 +20,8 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "conduit/conduit_backend.h"
+#include "wire/base64.h"
+#include "wire/utf8.h"
 
 enum {
 	STDOUT_OBJECT_MAX = 16 * 1024 * 1024, /* bytes */
@@ -57,41 +60,22 @@ static int read_source(const struct resoluto_source *source, struct buf *bytes,
 	}
 }
 
+/* NULL when out of memory. */
 static json_t *base64(const char *bytes, size_t len)
 {
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	CLEANUP(mem_free) char *text = malloc((len + 2) / 3 * 4 + 1);
-	char *at = text;
+	CLEANUP(buf_done) struct buf text = BUF_INIT(base64_size(len));
 
-	if (!text)
-		return NULL;
-	for (size_t i = 0; i < len; i += 3) {
-		const size_t left = len - i;
-		unsigned group = (unsigned) (unsigned char) bytes[i] << 16;
-
-		if (left > 1)
-			group |= (unsigned) (unsigned char) bytes[i + 1] << 8;
-		if (left > 2)
-			group |= (unsigned char) bytes[i + 2];
-		*at++ = digits[group >> 18];
-		*at++ = digits[group >> 12 & 63];
-		*at++ = left > 1 ? digits[group >> 6 & 63] : '=';
-		*at++ = left > 2 ? digits[group & 63] : '=';
-	}
-	return json_stringn(text, (size_t) (at - text));
+	return base64_add(&text, bytes, len) < 0 ? NULL : json_stringn(text.data, text.len);
 }
 
 /* Set name to the bytes as text where they are text, else name_b64 in base64. */
 static int set_bytes(json_t *object, const char *name, const char *name_b64, const char *bytes,
                      size_t len)
 {
-	json_t *value = len == 0 || !memchr(bytes, '\0', len) ? json_stringn(bytes, len) : NULL;
+	bool is_text = utf8_is_valid(bytes, len) && (len == 0 || !memchr(bytes, '\0', len));
 
-	/* jansson has said no: not UTF-8 (or out of memory, and then the next call fails too). */
-	if (!value)
-		return json_object_set_new(object, name_b64, base64(bytes, len));
-	return json_object_set_new(object, name, value);
+	return is_text ? json_object_set_new(object, name, json_stringn(bytes, len))
+	               : json_object_set_new(object, name_b64, base64(bytes, len));
 }
 
 /* The line without its '\n'; free().  NULL when out of memory. */
