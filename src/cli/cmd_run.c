@@ -51,9 +51,11 @@ static int session_open(struct session *session, struct resoluto_err *err)
 
 	if (r < 0)
 		return r;
-	session->output = (struct output){ { STDOUT_FILENO, STDERR_FILENO },
-		                           session->signals.wake_fd,
-		                           0 };
+	session->output = (struct output){
+		.fds = { STDOUT_FILENO, STDERR_FILENO },
+		.wake_fd = session->signals.wake_fd,
+		.grace_ms = RESOLUTO_STOP_GRACE_MS,
+	};
 	progress_init(&session->progress, session->args->quiet, false);
 	session->has_remarks = !session->args->quiet && isatty(STDERR_FILENO);
 	return 0;

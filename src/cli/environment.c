@@ -18,9 +18,10 @@ const struct variable environment_table[] = {
 	{ "RESOLUTO_LIBEXEC_DIR",
 	  "where the helper programs are, if not beside this one or where it was "
 	  "installed to" },
-	{ "RESOLUTO_LOCAL_RUNTIME", "microvm, the only one of this version" },
+	{ "RESOLUTO_LOCAL_RUNTIME",
+	  "how sandboxes are isolated: microvm, the only way in this version" },
 	{ "RESOLUTO_LOCAL_ACCEL",
-	  "kvm or tcg: what provisioning found to work and recorded; a run never "
+	  "what provisioning found to work and recorded, kvm or tcg; a run never "
 	  "chooses by itself" },
 	{ "RESOLUTO_LOCAL_QEMU", "the emulator (default: qemu-system-<machine> in PATH)" },
 	{ "RESOLUTO_LOCAL_KERNEL", "kernel of the sandboxes" },
@@ -28,7 +29,7 @@ const struct variable environment_table[] = {
 	{ "RESOLUTO_LOCAL_MAX_RUNS", "how many sandboxes run at once (default: one per 512 MiB of "
 	                             "available memory); further ones wait" },
 	{ "RESOLUTO_LOCAL_UIDS",
-	  "FIRST-LAST: user ids that the processes of a sandbox get when root "
+	  "user ids, FIRST-LAST, that the processes of a sandbox get when root "
 	  "starts it" },
 	{ "RESOLUTO_SANDBOX_IMAGE", "image of a run without --image (default: the base image)" },
 	{ "RESOLUTO_SANDBOX_REGISTRY",

@@ -8,6 +8,9 @@
 #include "base/cleanup.h"
 #include "cli/generate.h"
 
+#define ZSH_QUOTE "'\\''"
+#define FISH_QUOTE "\\'"
+
 /* The names of commands that can be used, parted by blanks. */
 static void add_names(struct text *out, const struct command *const *commands)
 {
@@ -59,13 +62,12 @@ static void add_bash_value(struct text *out, const char *path, const struct opti
 	if (option->choices) {
 		text_add(out, "COMPREPLY=($(compgen -W \"");
 		add_choice_names(out, option);
-		text_add(out, "\" -- \"$word\"))");
-	} else if (option->hint == HINT_FILE) {
-		text_add(out, "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$word\"))");
-	} else if (option->hint == HINT_DIRECTORY) {
-		text_add(out, "compopt -o filenames; COMPREPLY=($(compgen -d -- \"$word\"))");
+		text_add(out, "\" -- \"$word\")); ");
+	} else if (option->hint != HINT_NONE) {
+		text_addf(out, "compopt -o filenames; COMPREPLY=($(compgen -%c -- \"$word\")); ",
+		          option->hint == HINT_FILE ? 'f' : 'd');
 	}
-	text_add(out, "; return ;;\n");
+	text_add(out, "return ;;\n");
 }
 
 static void add_bash_values(struct text *out, const struct command *command, const char *path)
@@ -83,6 +85,17 @@ static void add_bash_command(struct text *out, const struct command *command, co
 	text_addf(out, "%s\" ;;\n", command->takes_program ? " --" : "");
 }
 
+/* Names of the commands that have commands of their own, as a pattern of `case`. */
+static void add_bash_parents(struct text *out, const struct command *const *commands)
+{
+	text_add(out, "\t\"\"");
+	for (; *commands; commands++) {
+		if ((*commands)->subcommands)
+			text_addf(out, "|\"%s\"", (*commands)->name);
+	}
+	text_add(out, ") ");
+}
+
 static void add_bash_subcommands(struct text *out, const struct command *const *commands)
 {
 	for (; *commands; commands++) {
@@ -94,25 +107,32 @@ static void add_bash_subcommands(struct text *out, const struct command *const *
 	}
 }
 
+static void add_bash_head(struct text *out, const struct command *const *commands)
+{
+	text_addf(out,
+	          "# bash completion for %s; made by %s _generate bash\n"
+	          "_resoluto_sandbox()\n{\n"
+	          "\tlocal word=\"${COMP_WORDS[COMP_CWORD]}\" "
+	          "before=\"${COMP_WORDS[COMP_CWORD-1]}\"\n"
+	          "\tlocal path=\"\" options=\"\" i\n"
+	          "\t# bash parts --name=value into three words\n"
+	          "\tif [[ $word == = ]]; then word=\"\"\n"
+	          "\telif [[ $before == = ]]; then before=\"${COMP_WORDS[COMP_CWORD-2]}\"; fi\n"
+	          "\tfor ((i = 1; i < COMP_CWORD; i++)); do\n"
+	          "\t\t[[ ${COMP_WORDS[i]} == -- ]] && { compopt -o default; return; }\n"
+	          "\tdone\n"
+	          "\tfor ((i = 1; i < COMP_CWORD; i++)); do\n"
+	          "\t\t[[ ${COMP_WORDS[i]} == -* ]] && break\n"
+	          "\t\tcase \"$path\" in\n\t",
+	          PROGRAM_NAME, PROGRAM_NAME);
+	add_bash_parents(out, commands);
+	text_add(out, "path=\"${path:+$path }${COMP_WORDS[i]}\" ;;\n\t\tesac\n\tdone\n");
+}
+
 void generate_bash(struct text *out, const struct command *const *commands)
 {
-	text_addf(
-		out,
-		"# bash completion for %s; made by %s _generate bash\n"
-		"_resoluto_sandbox()\n{\n"
-		"\tlocal word=\"${COMP_WORDS[COMP_CWORD]}\" "
-		"before=\"${COMP_WORDS[COMP_CWORD-1]}\"\n"
-		"\tlocal path=\"\" options=\"\" i\n"
-		"\tfor ((i = 1; i < COMP_CWORD; i++)); do\n"
-		"\t\tcase \"${COMP_WORDS[i]}\" in\n"
-		"\t\t--) compopt -o default; COMPREPLY=(); return ;;\n"
-		"\t\t-*) break ;;\n"
-		"\t\t*) [[ \"$path\" == *\" \"* ]] || path=\"${path:+$path }${COMP_WORDS[i]}\" ;;\n"
-		"\t\tesac\n"
-		"\t\t[[ \"$path\" == image || \"$path\" == \"\" ]] || break\n"
-		"\tdone\n"
-		"\tcase \"$path $before\" in\n",
-		PROGRAM_NAME, PROGRAM_NAME);
+	add_bash_head(out, commands);
+	text_add(out, "\tcase \"$path $before\" in\n");
 	generate_each(commands, add_bash_values, out);
 	text_add(out, "\tesac\n\tcase \"$path\" in\n\t\"\") options=\"");
 	add_names(out, commands);
@@ -126,13 +146,18 @@ void generate_bash(struct text *out, const struct command *const *commands)
 	          PROGRAM_NAME);
 }
 
-/* What stands between brackets of zsh, or quotes of fish: those characters taken out. */
-static void add_plain(struct text *out, const char *words)
+/* The first phrase of an explanation, for between single quotes; quote: how one is written there. */
+static void add_brief(struct text *out, const char *words, const char *quote)
 {
-	for (; *words; words++) {
-		if (strchr("'\"[]:\\`$", *words))
-			text_add(out, *words == '[' || *words == ']' ? "" : " ");
-		else
+	const char *aside = strstr(words, " (");
+	size_t len = strcspn(words, ":;");
+
+	if (aside && (size_t) (aside - words) < len)
+		len = (size_t) (aside - words);
+	for (; len > 0; len--, words++) {
+		if (*words == '\'')
+			text_add(out, quote);
+		else if (!strchr("[]\\", *words))
 			text_add_bytes(out, words, 1);
 	}
 }
@@ -147,11 +172,11 @@ static void add_zsh_option(struct text *out, const struct option *option)
 	text_addf(out, "%s%s%s", option->name ? "--" : letter, option->name ? option->name : "",
 	          option->value ? "=" : "");
 	text_add(out, "[");
-	add_plain(out, option->help);
+	add_brief(out, option->help, ZSH_QUOTE);
 	text_add(out, "]");
 	if (option->value) {
 		text_add(out, ":");
-		add_plain(out, option->value);
+		add_brief(out, option->value, ZSH_QUOTE);
 		text_add(out, ":");
 	}
 	if (option->choices) {
@@ -181,7 +206,7 @@ static void add_zsh_descriptions(struct text *out, const struct command *const *
 		if (!command_is_usable(*commands))
 			continue;
 		text_addf(out, "\t\t\t'%s:", (*commands)->name);
-		add_plain(out, (*commands)->summary);
+		add_brief(out, (*commands)->summary, ZSH_QUOTE);
 		text_add(out, "' \\\n");
 	}
 }
@@ -245,7 +270,7 @@ static void add_fish_option(struct text *out, const struct option *option, const
 		text_add(out, option->hint == HINT_FILE ? " -r -F" : " -x");
 	}
 	text_add(out, " -d '");
-	add_plain(out, option->help);
+	add_brief(out, option->help, FISH_QUOTE);
 	text_add(out, "'\n");
 }
 
@@ -265,7 +290,7 @@ static void add_fish_names(struct text *out, const struct command *const *comman
 			continue;
 		text_addf(out, "complete -c %s -f -n '%s' -a %s -d '", PROGRAM_NAME, condition,
 		          (*commands)->name);
-		add_plain(out, (*commands)->summary);
+		add_brief(out, (*commands)->summary, FISH_QUOTE);
 		text_add(out, "'\n");
 	}
 }

@@ -2,6 +2,7 @@
 
 /* generate_man.c - the man page: prose from here, everything else from the tables. */
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -225,18 +226,26 @@ static void add_command(struct text *out, const struct command *command, const c
 	add_reserved(out, command->options);
 }
 
+static void add_reserved_command(struct text *out, const struct command *command, const char *path)
+{
+	if (command->later)
+		text_addf(out, ".TP\n\\fB%s\\fR\nComes with %s.\n", path, command->later);
+}
+
 static void add_reserved_commands(struct text *out, const struct command *const *commands)
 {
-	const char *before = ".PP\nNot yet in this version, and refused: ";
+	char path[COMMAND_PATH_MAX];
 
+	text_add(out, ".SS \"Not yet in this version, and refused\"\n");
 	for (; *commands; commands++) {
-		if (!(*commands)->later)
-			continue;
-		text_addf(out, "%s\\fB%s\\fR (with %s)", before, (*commands)->name,
-		          (*commands)->later);
-		before = ", ";
+		const struct command *const *sub = (*commands)->subcommands;
+
+		add_reserved_command(out, *commands, (*commands)->name);
+		for (; sub && *sub; sub++) {
+			snprintf(path, sizeof(path), "%s %s", (*commands)->name, (*sub)->name);
+			add_reserved_command(out, *sub, path);
+		}
 	}
-	text_add(out, ".\n");
 }
 
 static void add_environment(struct text *out)

@@ -10,9 +10,10 @@
 #include "resoluto/version.h"
 
 enum {
-	SHOWN = 80,     /* bytes of a user's word that a message repeats */
-	NEAR_MAX = 32,  /* longer words have no neighbours */
-	NAMES_MAX = 96, /* options of one command */
+	SHOWN = 80,        /* bytes of a user's word that a message repeats */
+	NEAR_MAX = 32,     /* longer words have no neighbours */
+	NAMES_MAX = 96,    /* options of one command */
+	NAMES_SHOWN = 256, /* bytes of the values of a choice */
 };
 
 struct parser {
@@ -47,28 +48,30 @@ static size_t smallest(size_t a, size_t b, size_t c)
 	return least < c ? least : c;
 }
 
-/* How many letters must be put in, taken out or changed to make b of a. */
+/* How many letters must be put in, taken out, changed or swapped with their neighbour to make b of a.
+ * rows: of the table of distances between beginnings of a and b, the last three. */
 static size_t edit_distance(const char *a, const char *b)
 {
-	size_t row[NEAR_MAX + 1], m = strlen(a), n = strlen(b);
+	size_t rows[3][NEAR_MAX + 1], m = strlen(a), n = strlen(b);
 
 	if (m > NEAR_MAX || n > NEAR_MAX)
 		return NEAR_MAX;
 	for (size_t j = 0; j <= n; j++)
-		row[j] = j;
+		rows[0][j] = j;
 	for (size_t i = 1; i <= m; i++) {
-		size_t diagonal = row[0];
+		size_t *row = rows[i % 3];
+		const size_t *above = rows[(i + 2) % 3], *above_that = rows[(i + 1) % 3];
 
 		row[0] = i;
 		for (size_t j = 1; j <= n; j++) {
-			size_t above = row[j];
-
-			row[j] = smallest(above + 1, row[j - 1] + 1,
-			                  diagonal + (a[i - 1] != b[j - 1]));
-			diagonal = above;
+			row[j] = smallest(above[j] + 1, row[j - 1] + 1,
+			                  above[j - 1] + (a[i - 1] != b[j - 1]));
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+			    above_that[j - 2] + 1 < row[j])
+				row[j] = above_that[j - 2] + 1;
 		}
 	}
-	return row[n];
+	return rows[m % 3][n];
 }
 
 const char *nearest_name(const char *word, const char *const *candidates)
@@ -126,24 +129,27 @@ static int fail_unknown(struct parser *parser, const char *name, size_t len)
 	return resoluto_fail(parser->err, -EINVAL, "unknown option --%s; --help lists them", word);
 }
 
+/* Says the option's name itself: what is reserved is the option with this value. */
 static int store_choice(const struct option *option, const char *value, const char **field,
                         struct resoluto_err *err)
 {
-	CLEANUP(buf_done) struct buf names = BUF_INIT(SHOWN * 4);
+	CLEANUP(buf_done) struct buf names = BUF_INIT(NAMES_SHOWN);
 	char thing[SHOWN * 2];
 
 	for (const struct option_choice *choice = option->choices; choice->name; choice++) {
-		if (strcmp(choice->name, value) == 0) {
+		if (strcmp(choice->name, value) == 0 && choice->later) {
 			snprintf(thing, sizeof(thing), "--%s %s", option->name, value);
-			if (choice->later)
-				return fail_reserved(err, thing, choice->later);
+			return fail_reserved(err, thing, choice->later);
+		}
+		if (strcmp(choice->name, value) == 0) {
 			*field = choice->name;
 			return 0;
 		}
-		(void) buf_addf(&names, "%s%s", names.len ? ", " : "", choice->name);
+		if (!choice->later)
+			(void) buf_addf(&names, "%s%s", names.len ? ", " : "", choice->name);
 	}
-	return resoluto_fail(err, -EINVAL, "'%.*s' is none of: %s", SHOWN, value,
-	                     names.data ? names.data : "");
+	return resoluto_fail(err, -EINVAL, "--%s: '%.*s' is none of: %s", option->name, SHOWN,
+	                     value, names.data ? names.data : "");
 }
 
 /* A limit of 0 would mean "the default" further down: say so instead of doing something else. */
@@ -164,7 +170,8 @@ static int store_quantity(const struct option *option, const char *value, void *
 	int r;
 
 	if (option->kind == OPTION_CPUS) {
-		r = refuse_zero(quantity_parse_cpus(value, &milli, err), milli, err);
+		r = quantity_parse_cpus(value, &milli, err);
+		r = refuse_zero(r, milli, err);
 		if (r == 0)
 			*(uint32_t *) field = milli;
 		return r;
@@ -239,7 +246,9 @@ static int take_option(struct parser *parser, const struct option *option, const
 		return resoluto_fail(parser->err, -EINVAL, "%s needs a value: %s=%s", name, name,
 		                     option->value);
 	r = store_value(option, value, field, parser->err);
-	return r < 0 ? resoluto_fail_in(parser->err, r, "%s", name) : 0;
+	if (r < 0 && option->kind != OPTION_CHOICE)
+		return resoluto_fail_in(parser->err, r == -ENOMEM ? r : -EINVAL, "%s", name);
+	return r;
 }
 
 static int take_long(struct parser *parser, const char *name)

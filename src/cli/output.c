@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "cli/output.h"
-#include "resoluto/sandbox.h"
 
 enum { STOPS_AT_ONCE = 2 }; /* requests to stop that end the waiting without grace */
 
@@ -45,7 +44,7 @@ static int wait_writable(struct output *output, int fd)
 		if (signals_stop_count() >= STOPS_AT_ONCE || (n == 0 && is_stopping))
 			return -ECANCELED;
 		if (n > 0 && polls[1].revents)
-			give_up_ms = clock_mono_ms() + RESOLUTO_STOP_GRACE_MS;
+			give_up_ms = clock_mono_ms() + output->grace_ms;
 	}
 }
 

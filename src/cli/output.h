@@ -11,13 +11,15 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "cli/signals.h"
 
 struct output {
-	int fds[2];  /* standard output, standard error */
-	int wake_fd; /* of signals.h; -1: none */
-	int code;    /* 0, or why writing ended: sticky */
+	int fds[2];        /* standard output, standard error */
+	int wake_fd;       /* of signals.h; -1: none */
+	uint64_t grace_ms; /* between the first request to stop and the end of waiting */
+	int code;          /* 0, or why writing ended: sticky */
 };
 
 /* Write all of it.  0, -EPIPE, -ECANCELED, or another negative errno value. */
