@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * skopeo.h - images from registries, archives and layouts, by the program skopeo, which knows them all
+ * and honours the usual files and variables (registry credentials, proxies, certificates, policy).
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "image/flatten.h"
+#include "image/platform.h"
+#include "image/reference.h"
+#include "resoluto/err.h"
+
+struct skopeo {
+	const char *source; /* "docker://host/name:tag", "oci:DIR:REF" ... */
+	bool is_loopback;   /* a registry on this machine: no TLS needed */
+	bool has_policy;    /* a signature policy is configured */
+	const struct platform *platform;
+	const char *authfile;          /* NULL: where skopeo looks by itself */
+	const char *scratch;           /* directory for its temporary files */
+	flatten_progress_fn *progress; /* NULL: none */
+	void *ctx;
+};
+
+enum skopeo_verb {
+	SKOPEO_CONFIG, /* print the image's configuration */
+	SKOPEO_SIZES,  /* print a summary with the layers' sizes */
+	SKOPEO_COPY,   /* copy to dir:TARGET */
+};
+
+/* The command line.  Pure. */
+int skopeo_args(const struct skopeo *skopeo, enum skopeo_verb verb, const char *target,
+                struct strv *ret_args);
+/* What its last words mean: -ENOENT, -EACCES, -ENOSPC, -EBADMSG, -EHOSTUNREACH or -EIO.  Pure. */
+int skopeo_failure(const char *words);
+/* Is there a policy.json of this user or of the system? */
+bool skopeo_policy_exists(void);
+
+int skopeo_config(const struct skopeo *skopeo, struct buf *ret_config, struct resoluto_err *err);
+/* Copy into the directory target, which is in scratch and not there yet. */
+int skopeo_copy(const struct skopeo *skopeo, const char *target, struct resoluto_err *err);
