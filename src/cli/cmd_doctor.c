@@ -33,7 +33,7 @@ static const struct option options[] = {
 	{ OPTION_FLAG, .name = "json", .offset = offsetof(struct doctor_args, json),
 	  .help = "print a JSON object" },
 	{ OPTION_HELP, 'h', .name = "help", .help = "print this text" },
-	{ OPTION_END },
+	{ .kind = OPTION_END },
 };
 
 /* One examination of this machine. */

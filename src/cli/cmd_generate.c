@@ -12,7 +12,7 @@
 
 static const struct option options[] = {
 	{ OPTION_HELP, 'h', .name = "help", .help = "print this text" },
-	{ OPTION_END },
+	{ .kind = OPTION_END },
 };
 
 static const struct {

@@ -3,7 +3,7 @@
 
 static const struct option options[] = {
 	{ OPTION_HELP, 'h', .name = "help", .help = "print this text" },
-	{ OPTION_END },
+	{ .kind = OPTION_END },
 };
 
 /* `help image rm` is `image rm --help`. */

@@ -33,12 +33,12 @@ struct image_args {
 		OPTION_HELP, 'h', .name = "help", .help = "print this text" \
 	}
 
-static const struct option no_options[] = { HELP_ROW, { OPTION_END } };
+static const struct option no_options[] = { HELP_ROW, { .kind = OPTION_END } };
 
 static const struct option list_options[] = {
 	{ OPTION_FLAG, .name = "json", FIELD(json), .help = "print a JSON array" },
 	HELP_ROW,
-	{ OPTION_END },
+	{ .kind = OPTION_END },
 };
 
 static const struct option fetch_options[] = {
@@ -49,7 +49,7 @@ static const struct option fetch_options[] = {
 	          "~/.docker/config.json)" },
 	{ OPTION_FLAG, .name = "quiet", FIELD(quiet), .help = "no progress, only errors" },
 	HELP_ROW,
-	{ OPTION_END },
+	{ .kind = OPTION_END },
 };
 
 /* Progress is shown on ctx; the caller erases it. */

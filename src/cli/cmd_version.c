@@ -20,7 +20,7 @@ static const struct option options[] = {
 	{ OPTION_FLAG, .name = "json", .offset = offsetof(struct version_args, json),
 	  .help = "print a JSON object, with the versions of QEMU and of the sandboxes' kernel" },
 	{ OPTION_HELP, 'h', .name = "help", .help = "print this text" },
-	{ OPTION_END },
+	{ .kind = OPTION_END },
 };
 
 /* {path, version}, null for what is not known. */

@@ -138,7 +138,7 @@ static const struct magic kernel_magics[] = {
 	{ "ELF", 0, 4, "\177ELF" },
 	{ "bzImage", 0x202, 4, "HdrS" },
 	{ "arm64 Image", 56, 4, "ARM\x64" },
-	{ NULL },
+	{ .name = NULL },
 };
 
 static const struct magic initrd_magics[] = {
@@ -150,7 +150,7 @@ static const struct magic initrd_magics[] = {
 	  "7zXZ\0" },
 	{ "cpio", 0, 6, "070701" },
 	{ "cpio", 0, 6, "070702" },
-	{ NULL },
+	{ .name = NULL },
 };
 
 static const char *format_of(const struct magic *magics, const char *bytes, size_t len)

@@ -118,6 +118,14 @@ static bool console_helps(const struct resoluto_result *result)
 	}
 }
 
+static void print_text(FILE *out, const char *words)
+{
+	CLEANUP(text_done) struct text text = TEXT_INIT;
+
+	failure_add_printable(&text, words, strlen(words));
+	fprintf(out, "%s: %s\n", PROGRAM_NAME, text_string(&text));
+}
+
 static void print_reason(FILE *out, const struct resoluto_result *result)
 {
 	CLEANUP(text_done) struct text text = TEXT_INIT;
@@ -126,20 +134,19 @@ static void print_reason(FILE *out, const struct resoluto_result *result)
 
 	if (!reason[0])
 		reason = resoluto_disposition_name(result->disposition);
-	failure_add_printable(&text, reason, strlen(reason));
-	if (detail[0]) {
-		text_add(&text, ": ");
-		failure_add_printable(&text, detail, strlen(detail));
-	}
-	fprintf(out, "%s: %s\n", PROGRAM_NAME, text_string(&text));
+	text_addf(&text, "%s%s%s", reason, detail[0] ? ": " : "", detail);
+	print_text(out, text_string(&text));
 }
 
 void failure_print_result(FILE *out, const struct resoluto_result *result, int stop_signal)
 {
 	bool has_reason = result->reason && result->reason[0];
+	bool has_detail = result->detail && result->detail[0]; /* output was lost, say */
 
 	if (has_reason || result->disposition != RESOLUTO_COMPLETED || !result->ran)
 		print_reason(out, result);
+	else if (has_detail)
+		print_text(out, result->detail);
 	else if (result->signal > 0 && stop_signal == 0)
 		fprintf(out, "%s: the program was killed by signal %d (%s)\n", PROGRAM_NAME,
 		        result->signal, strsignal(result->signal));

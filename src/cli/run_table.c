@@ -154,5 +154,5 @@ const struct option run_option_table[] = {
 	{ OPTION_RESERVED, .name = "graph-size", .value = "SIZE", .help = LATER_KATA },
 	{ OPTION_RESERVED, .name = "graph-backend", .value = "NAME", .help = LATER_KATA },
 	{ OPTION_RESERVED, .name = "warm", .help = LATER_WARM },
-	{ OPTION_END },
+	{ .kind = OPTION_END },
 };

@@ -41,7 +41,7 @@ static const struct option table[] = {
 	{ OPTION_HELP, 'h', .name = "help", .help = "help" },
 	{ OPTION_RESERVED, .name = "later", .help = "the later version" },
 	{ OPTION_REFUSED, 't', .help = "there is no terminal" },
-	{ OPTION_END },
+	{ .kind = OPTION_END },
 };
 
 static struct args args;

@@ -144,6 +144,13 @@ static void a_failed_sandbox_says_why(void)
 	             "resoluto-sandbox: the last lines of its console:\n  | a\\x1b\n  | b\n");
 }
 
+static void lost_output_is_told(void)
+{
+	check_result(
+		(struct resoluto_result){ .ran = true, .ok = true, .detail = "output was lost" },
+		"resoluto-sandbox: output was lost\n");
+}
+
 static void our_own_stop_is_no_news(void)
 {
 	struct resoluto_result result = { .ran = true, .signal = 2, .exit_code = 130 };
@@ -196,6 +203,7 @@ int main(void)
 	RUN(the_systems_words_follow_where_they_help);
 	RUN(a_program_that_fails_is_not_our_failure);
 	RUN(a_failed_sandbox_says_why);
+	RUN(lost_output_is_told);
 	RUN(our_own_stop_is_no_news);
 	RUN(progress_fits_the_terminal);
 	RUN(timings_are_a_table);
