@@ -22,9 +22,9 @@
  * directory's absolute path: free().
  */
 int microvm_claim(struct resoluto_runtime *runtime, const char *id, char **ret_path,
-		  struct resoluto_err *err);
+                  struct resoluto_err *err);
 
 /* Give a claim back: remove the directory, or leave it there marked as kept.  A run that is still
  * alive is destroyed first.  No such claim: fine. */
 int microvm_release(struct resoluto_runtime *runtime, const char *id, bool keep,
-		    struct resoluto_err *err);
+                    struct resoluto_err *err);

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "runtime/microvm/json.h"
+#include "runtime/microvm/shim_config.h"
+#include "wire/keys.h"
+
+int shim_config_write(struct buf *out, const struct shim_config *config)
+{
+	CLEANUP(json_done)
+	json_t *root = json_pack(
+		"{si ss ss ss ss sI sI sI sb sI sI ss sI sI}", "schema", 1, "run_id",
+		config->run_id, "machine", config->machine, "accel", accel_name(config->accel),
+		"qemu", config->qemu, "memory_mib", (json_int_t) config->memory_mib, "cpus",
+		(json_int_t) config->cpus, "tsc_khz", (json_int_t) config->tsc_khz, "scratch",
+		config->has_scratch, "scratch_bytes", (json_int_t) config->scratch_bytes,
+		"deadline_ms", (json_int_t) config->deadline_ms, "host_boot_id",
+		config->host_boot_id, "uid", (json_int_t) config->uid, "kvm_gid",
+		(json_int_t) config->kvm_gid);
+
+	return root ? json_write(out, root) : -EINVAL;
+}
+
+static int copy_word(char *to, size_t size, const char *text)
+{
+	size_t n = strlen(text);
+
+	if (n >= size)
+		return -E2BIG;
+	memcpy(to, text, n + 1);
+	return 0;
+}
+
+static int check(const struct shim_config *config)
+{
+	if (!key_is_run_id(config->run_id) || !machine_find(config->machine) ||
+	    config->accel == ACCEL_COUNT || config->qemu[0] != '/' ||
+	    !is_boot_id(config->host_boot_id))
+		return -EINVAL;
+	return 0;
+}
+
+int shim_config_parse(const char *json, size_t len, struct shim_config *ret_config,
+                      struct resoluto_err *err)
+{
+	CLEANUP(json_done) json_t *root = json_loadb(json, len, 0, NULL);
+	struct shim_config config = { 0 };
+	const char *run_id, *machine, *accel, *qemu, *boot_id;
+	json_int_t memory, cpus, tsc, scratch_bytes, deadline, uid, gid;
+	int schema, scratch;
+
+	if (!root ||
+	    json_unpack(root, "{si ss ss ss ss sI sI sI sb sI sI ss sI sI}", "schema", &schema,
+	                "run_id", &run_id, "machine", &machine, "accel", &accel, "qemu", &qemu,
+	                "memory_mib", &memory, "cpus", &cpus, "tsc_khz", &tsc, "scratch", &scratch,
+	                "scratch_bytes", &scratch_bytes, "deadline_ms", &deadline, "host_boot_id",
+	                &boot_id, "uid", &uid, "kvm_gid", &gid) < 0 ||
+	    schema != 1)
+		return resoluto_fail(err, -EINVAL,
+		                     "the shim's configuration is not of this version");
+	config.accel = accel_from_name(accel);
+	config.memory_mib = (uint32_t) memory;
+	config.cpus = (uint32_t) cpus;
+	config.tsc_khz = (uint32_t) tsc;
+	config.has_scratch = scratch != 0;
+	config.scratch_bytes = (uint64_t) scratch_bytes;
+	config.deadline_ms = (uint64_t) deadline;
+	config.uid = (uint32_t) uid;
+	config.kvm_gid = (uint32_t) gid;
+	if (copy_word(config.run_id, sizeof(config.run_id), run_id) < 0 ||
+	    copy_word(config.machine, sizeof(config.machine), machine) < 0 ||
+	    copy_word(config.qemu, sizeof(config.qemu), qemu) < 0 ||
+	    copy_word(config.host_boot_id, sizeof(config.host_boot_id), boot_id) < 0 ||
+	    check(&config) < 0)
+		return resoluto_fail(err, -EINVAL, "the shim's configuration has a wrong value");
+	*ret_config = config;
+	return 0;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * shim_config.h - what the caller tells the shim: descriptors at fixed numbers, and a JSON
+ * object in a sealed memory file.  Nothing is on its command line or in its environment.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "resoluto/err.h"
+#include "resoluto/runtime.h"
+#include "runtime/microvm/cmdline.h"
+#include "runtime/microvm/state.h"
+
+enum shim_fd {
+	SHIM_FD_CALLER = 3, /* frames, both ways */
+	SHIM_FD_CONFIG,     /* the JSON */
+	SHIM_FD_JOB,        /* the JOB message */
+	SHIM_FD_RUN,        /* the run directory */
+	SHIM_FD_PREFIX,     /* the conduit's directory of this run */
+	SHIM_FD_LOCK,       /* of the run: held only */
+	SHIM_FD_SLOT,       /* held only */
+	SHIM_FD_KERNEL,
+	SHIM_FD_INITRD,
+	SHIM_FD_ROOTFS,
+	SHIM_FD_INBOX,
+	SHIM_FD_SCRATCH, /* only with has_scratch */
+	SHIM_FD_END,
+};
+
+enum { SHIM_CONFIG_MAX = 64 * 1024 }; /* bytes of the JSON */
+
+struct shim_config {
+	char run_id[RESOLUTO_ID_MAX + 1];
+	char machine[32]; /* name of a machine_row */
+	enum accel accel;
+	char qemu[1024]; /* absolute path */
+	uint32_t memory_mib, cpus, tsc_khz;
+	bool has_scratch;
+	uint64_t scratch_bytes;
+	uint64_t deadline_ms; /* from now; 0: none */
+	char host_boot_id[BOOT_ID_SIZE];
+	uint32_t uid;     /* to become, user and group; 0: stay who you are */
+	uint32_t kvm_gid; /* group that may open /dev/kvm; 0: none needed */
+};
+
+int shim_config_write(struct buf *out, const struct shim_config *config);
+int shim_config_parse(const char *json, size_t len, struct shim_config *ret_config,
+                      struct resoluto_err *err);

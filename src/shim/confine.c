@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/landlock.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "shim/confine.h"
+
+/* Versions of landlock bring rights that older headers do not name. */
+enum {
+	FS_RIGHTS_1 = (1 << 13) - 1,
+	FS_REFER = 1 << 13,     /* version 2 */
+	FS_TRUNCATE = 1 << 14,  /* version 3 */
+	FS_IOCTL_DEV = 1 << 15, /* version 5 */
+	NET_TCP = 3,            /* version 4: bind and connect */
+	SCOPE_ABSTRACT = 1,     /* version 6 */
+	SCOPE_SIGNAL = 2,       /* version 6 */
+};
+
+struct ruleset_attr {
+	uint64_t handled_fs, handled_net, scoped;
+};
+
+static int landlock_version(void)
+{
+	long version = syscall(SYS_landlock_create_ruleset, NULL, 0,
+	                       LANDLOCK_CREATE_RULESET_VERSION);
+
+	return version < 0 ? -errno : (int) version;
+}
+
+static uint64_t handled_rights(int version)
+{
+	uint64_t rights = FS_RIGHTS_1;
+
+	if (version >= 2)
+		rights |= FS_REFER;
+	if (version >= 3)
+		rights |= FS_TRUNCATE;
+	if (version >= 5)
+		rights |= FS_IOCTL_DEV;
+	return rights;
+}
+
+int confine_check(unsigned *ret_landlock, struct resoluto_err *err)
+{
+	const uint32_t action = SECCOMP_RET_KILL_PROCESS;
+	int version = landlock_version();
+
+	if (version < 1)
+		return resoluto_fail(
+			err, -EOPNOTSUPP,
+			"this kernel has no landlock, which keeps QEMU from the host's files; "
+			"boot with it in the kernel's lsm= list");
+	if (syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) < 0)
+		return resoluto_fail(err, -EOPNOTSUPP,
+		                     "this kernel has no seccomp filters, which keep QEMU from its "
+		                     "system calls");
+	*ret_landlock = (unsigned) version;
+	return 0;
+}
+
+static uint64_t place_rights(unsigned rights, bool is_dir)
+{
+	uint64_t fs = 0;
+
+	if (rights & (CONFINE_READ | CONFINE_TREE))
+		fs |= LANDLOCK_ACCESS_FS_READ_FILE | (is_dir ? LANDLOCK_ACCESS_FS_READ_DIR : 0);
+	if (rights & CONFINE_EXEC)
+		fs |= LANDLOCK_ACCESS_FS_EXECUTE;
+	if (rights & (CONFINE_WRITE | CONFINE_TREE))
+		fs |= LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE | FS_IOCTL_DEV;
+	if (rights & CONFINE_TREE)
+		fs |= LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_DIR |
+		      LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR;
+	return fs;
+}
+
+static int add_place(int ruleset, const struct confine_place *place, uint64_t handled)
+{
+	CLEANUP(fd_close) int opened = -1;
+	struct landlock_path_beneath_attr rule = { 0 };
+	struct stat st;
+
+	if (place->path)
+		opened = open(place->path, O_PATH | O_CLOEXEC);
+	if (place->path && opened < 0)
+		return errno == ENOENT ? 0 : -errno;
+	rule.parent_fd = place->path ? opened : place->fd;
+	if (fstat(rule.parent_fd, &st) < 0)
+		return -errno;
+	rule.allowed_access = place_rights(place->rights, S_ISDIR(st.st_mode)) & handled;
+	if (syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+int confine_ruleset(const struct confine_place *places, size_t count, bool cage_signals,
+                    int *ret_ruleset, struct resoluto_err *err)
+{
+	CLEANUP(fd_close) int ruleset = -1;
+	const int version = landlock_version();
+	struct ruleset_attr attr = { 0 };
+	size_t size = sizeof(attr.handled_fs);
+
+	attr.handled_fs = handled_rights(version);
+	if (version >= 4) {
+		attr.handled_net = NET_TCP;
+		size = 2 * sizeof(uint64_t);
+	}
+	if (version >= 6) {
+		attr.scoped = cage_signals ? SCOPE_ABSTRACT | SCOPE_SIGNAL : SCOPE_ABSTRACT;
+		size = sizeof(attr);
+	}
+	ruleset = (int) syscall(SYS_landlock_create_ruleset, &attr, size, 0);
+	if (ruleset < 0)
+		return resoluto_fail(err, -errno, "make a landlock ruleset");
+	for (size_t i = 0; i < count; i++) {
+		int r = add_place(ruleset, &places[i], attr.handled_fs);
+
+		if (r < 0)
+			return resoluto_fail(err, r, "allow %s in landlock",
+			                     places[i].path ? places[i].path : "an inherited file");
+	}
+	*ret_ruleset = fd_take(&ruleset);
+	return 0;
+}
+
+int confine_enter(int ruleset)
+{
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -errno;
+	return syscall(SYS_landlock_restrict_self, ruleset, 0) < 0 ? -errno : 0;
+}
+
+static void filter_done(scmp_filter_ctx *filter)
+{
+	if (*filter)
+		seccomp_release(*filter);
+}
+
+/* Names this kernel's architecture or libseccomp does not know cannot be called either: left out when
+ * forbidden by name, since the default of the filter decides then. */
+static int add_names(scmp_filter_ctx filter, uint32_t action, const char *const *names)
+{
+	for (size_t i = 0; names[i]; i++) {
+		int number = seccomp_syscall_resolve_name(names[i]);
+		int r;
+
+		if (number == __NR_SCMP_ERROR)
+			continue;
+		r = seccomp_rule_add(filter, action, number, 0);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Other architectures of the same CPU (32 bit, x32) end the process. */
+static int load(scmp_filter_ctx filter)
+{
+	int r = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+
+	if (r == 0)
+		r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+	return r < 0 ? r : seccomp_load(filter);
+}
+
+/* QEMU of its own never does these; the descriptors it needs, it inherits. */
+static const char *const qemu_never[] = {
+	/* new connections */
+	"socket",
+	"socketpair",
+	"connect",
+	"bind",
+	"listen",
+	"accept",
+	"accept4",
+	"socketcall",
+	/* other processes */
+	"fork",
+	"vfork",
+	"execve",
+	"ptrace",
+	"process_vm_readv",
+	"process_vm_writev",
+	"kcmp",
+	"kill",
+	"tkill",
+	"rt_sigqueueinfo",
+	"rt_tgsigqueueinfo",
+	"pidfd_open",
+	"pidfd_getfd",
+	"pidfd_send_signal",
+	"process_madvise",
+	"process_mrelease",
+	"migrate_pages",
+	"move_pages",
+	"setpriority",
+	"ioprio_set",
+	/* the names and rights of files: landlock does not know these */
+	"chmod",
+	"fchmod",
+	"fchmodat",
+	"fchmodat2",
+	"chown",
+	"lchown",
+	"fchown",
+	"fchownat",
+	"setxattr",
+	"lsetxattr",
+	"fsetxattr",
+	"removexattr",
+	"lremovexattr",
+	"fremovexattr",
+	"setxattrat",
+	"removexattrat",
+	"utime",
+	"utimes",
+	"utimensat",
+	"futimesat",
+	"truncate",
+	"open_by_handle_at",
+	"name_to_handle_at",
+	"inotify_init",
+	"inotify_init1",
+	"fanotify_init",
+	"chroot",
+	"mknod",
+	"mknodat",
+	/* namespaces and mounts */
+	"unshare",
+	"setns",
+	"mount",
+	"umount",
+	"umount2",
+	"move_mount",
+	"open_tree",
+	"open_tree_attr",
+	"fsopen",
+	"fsmount",
+	"fsconfig",
+	"fspick",
+	"mount_setattr",
+	"pivot_root",
+	"quotactl",
+	"quotactl_fd",
+	"swapon",
+	"swapoff",
+	/* the kernel's own */
+	"bpf",
+	"perf_event_open",
+	"userfaultfd",
+	"keyctl",
+	"add_key",
+	"request_key",
+	"kexec_load",
+	"kexec_file_load",
+	"init_module",
+	"finit_module",
+	"delete_module",
+	"reboot",
+	"acct",
+	"syslog",
+	"iopl",
+	"ioperm",
+	"modify_ldt",
+	"lookup_dcookie",
+	"nfsservctl",
+	"settimeofday",
+	"clock_settime",
+	"clock_adjtime",
+	"adjtimex",
+	"stime",
+	"sethostname",
+	"setdomainname",
+	"vhangup",
+	"personality",
+	/* who it is */
+	"setuid",
+	"setgid",
+	"setreuid",
+	"setregid",
+	"setresuid",
+	"setresgid",
+	"setgroups",
+	"setfsuid",
+	"setfsgid",
+	"capset",
+	/* memory shared with others by a key */
+	"shmget",
+	"shmat",
+	"shmctl",
+	"semget",
+	"semop",
+	"semctl",
+	"semtimedop",
+	"msgget",
+	"msgsnd",
+	"msgrcv",
+	"msgctl",
+	"mq_open",
+	"mq_unlink",
+	NULL,
+};
+
+/* QEMU and its libraries try these and do well without. */
+static const char *const qemu_without[] = {
+	"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", NULL,
+};
+
+static int add_qemu_conditions(scmp_filter_ctx filter, int exec_fd)
+{
+	const uint32_t end = SCMP_ACT_KILL_PROCESS;
+	int r;
+
+	/* The exec that starts QEMU; the descriptor is closed by it. */
+	r = seccomp_rule_add(filter, end, SCMP_SYS(execveat), 1,
+	                     SCMP_A0(SCMP_CMP_NE, (scmp_datum_t) exec_fd));
+	if (r == 0)
+		r = seccomp_rule_add(filter, end, SCMP_SYS(execveat), 1,
+		                     SCMP_A4(SCMP_CMP_NE, AT_EMPTY_PATH));
+	/* Threads only. */
+	if (r == 0)
+		r = seccomp_rule_add(filter, end, SCMP_SYS(clone), 1,
+		                     SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
+	if (r == 0)
+		r = seccomp_rule_add(filter, end, SCMP_SYS(tgkill), 1,
+		                     SCMP_A0(SCMP_CMP_NE, (scmp_datum_t) getpid()));
+	if (r == 0)
+		r = seccomp_rule_add(filter, end, SCMP_SYS(prlimit64), 1, SCMP_A0(SCMP_CMP_NE, 0));
+	return r;
+}
+
+int confine_qemu_calls(int exec_fd)
+{
+	CLEANUP(filter_done) scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+	int r;
+
+	if (!filter)
+		return -ENOMEM;
+	r = add_names(filter, SCMP_ACT_KILL_PROCESS, qemu_never);
+	if (r == 0)
+		r = add_names(filter, SCMP_ACT_ERRNO(ENOSYS), qemu_without);
+	if (r == 0)
+		r = add_qemu_conditions(filter, exec_fd);
+	return r < 0 ? r : load(filter);
+}
+
+static const char *const shim_calls[] = {
+	/* its sockets, pipes and files */
+	"read",
+	"readv",
+	"pread64",
+	"write",
+	"writev",
+	"pwrite64",
+	"recvfrom",
+	"recvmsg",
+	"sendto",
+	"sendmsg",
+	"close",
+	"lseek",
+	"fcntl",
+	"fstat",
+	"newfstatat",
+	"statx",
+	"shutdown",
+	/* objects and state, beneath what landlock leaves */
+	"openat",
+	"openat2",
+	"mkdirat",
+	"renameat",
+	"renameat2",
+	"unlinkat",
+	"fchmod",
+	"ftruncate",
+	"fsync",
+	"fdatasync",
+	"syncfs",
+	"fstatfs",
+	/* waiting */
+	"epoll_wait",
+	"epoll_pwait",
+	"epoll_pwait2",
+	"epoll_ctl",
+	"poll",
+	"ppoll",
+	"nanosleep",
+	"clock_nanosleep",
+	"restart_syscall",
+	"waitid",
+	"wait4",
+	/* memory, time, itself */
+	"brk",
+	"munmap",
+	"mremap",
+	"madvise",
+	"futex",
+	"clock_gettime",
+	"gettimeofday",
+	"time",
+	"getrandom",
+	"getpid",
+	"gettid",
+	"sched_yield",
+	"rt_sigreturn",
+	"rt_sigprocmask",
+	"rt_sigaction",
+	"exit",
+	"exit_group",
+	NULL,
+};
+
+static int add_shim_conditions(scmp_filter_ctx filter, int qemu_pidfd)
+{
+	int r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(pidfd_send_signal), 1,
+	                         SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t) qemu_pidfd));
+
+	/* abort() */
+	if (r == 0)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
+		                     SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t) getpid()));
+	/* No new code. */
+	if (r == 0)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
+		                     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	if (r == 0)
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+		                     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	return r;
+}
+
+/* Anything else fails with EPERM: a C library that tries a newer call first goes on with the old one. */
+int confine_shim_calls(int qemu_pidfd)
+{
+	CLEANUP(filter_done) scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	int r;
+
+	if (!filter)
+		return -ENOMEM;
+	r = add_names(filter, SCMP_ACT_ALLOW, shim_calls);
+	if (r == 0)
+		r = add_shim_conditions(filter, qemu_pidfd);
+	return r < 0 ? r : load(filter);
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
+#include <sys/epoll.h>
+
+#include "base/clock.h"
+#include "shim/shim.h"
+
+static int drop_in(struct channel *channel)
+{
+	buf_clear(&channel->in);
+	return channel_update(channel);
+}
+
+int shim_console_event(struct loop_watch *watch, uint32_t events)
+{
+	struct shim *shim = watch->ctx;
+	int r = channel_read(&shim->console);
+
+	if (r < 0)
+		return r;
+	ring_add(&shim->console_ring, shim->console.in.data, shim->console.in.len);
+	return drop_in(&shim->console);
+}
+
+int shim_emulator_event(struct loop_watch *watch, uint32_t events)
+{
+	struct shim *shim = watch->ctx;
+	int r = channel_read(&shim->emulator);
+
+	if (r < 0)
+		return r;
+	ring_add(&shim->emulator_ring, shim->emulator.in.data, shim->emulator.in.len);
+	return drop_in(&shim->emulator);
+}
+
+int shim_monitor_event(struct loop_watch *watch, uint32_t events)
+{
+	struct shim *shim = watch->ctx;
+	int r = channel_flush(&shim->monitor);
+
+	if (r == 0)
+		r = channel_read(&shim->monitor);
+	if (r < 0)
+		return r;
+	qmp_feed(&shim->qmp, shim->monitor.in.data, shim->monitor.in.len);
+	return drop_in(&shim->monitor);
+}
+
+/* Take in all that it wrote before it ended. */
+static void drain_all(struct shim *shim)
+{
+	do {
+		(void) shim_console_event(&shim->console.watch, 0);
+	} while (!shim->console.has_ended && channel_read(&shim->console) > 0);
+	do {
+		(void) shim_emulator_event(&shim->emulator.watch, 0);
+	} while (!shim->emulator.has_ended && channel_read(&shim->emulator) > 0);
+	do {
+		(void) shim_monitor_event(&shim->monitor.watch, 0);
+	} while (!shim->monitor.has_ended && channel_read(&shim->monitor) > 0);
+	shim_drain_guest(shim);
+}
+
+int shim_qemu_event(struct loop_watch *watch, uint32_t events)
+{
+	struct shim *shim = watch->ctx;
+	int r;
+
+	loop_remove(&shim->qemu_watch);
+	r = proc_wait(&shim->qemu, -1, &shim->ending.wait_status);
+	if (r < 0)
+		return r;
+	drain_all(shim);
+	loop_stop(shim->loop);
+	return 0;
+}
+
+static int off_time(struct loop_timer *timer)
+{
+	struct shim *shim = timer->ctx;
+
+	return shim_stop(shim, REASON_NONE, NULL);
+}
+
+int shim_off_soon(struct shim *shim)
+{
+	shim->off_timer.at_ms = clock_mono_ms() + GRACE_OFF_MS;
+	return 0;
+}
+
+/* SIGTERM to the program, SIGKILL to it, the end of its machine. */
+static int deadline_time(struct loop_timer *timer)
+{
+	struct shim *shim = timer->ctx;
+
+	if (shim->ending.has_manifest)
+		return 0; /* it is switching off already */
+	switch (shim->deadline_step++) {
+	case 0:
+		shim->ending.stop = REASON_DEADLINE;
+		shim->signals |= UINT64_C(1) << SIGTERM;
+		timer->at_ms = clock_mono_ms() + DEADLINE_KILL_MS;
+		return shim_feed_guest(shim);
+	case 1:
+		shim->signals |= UINT64_C(1) << SIGKILL;
+		timer->at_ms = clock_mono_ms() + DEADLINE_END_MS;
+		return shim_feed_guest(shim);
+	default:
+		return shim_stop(shim, REASON_DEADLINE,
+		                 "the program and its runner did not end in time");
+	}
+}
+
+int shim_arm_timers(struct shim *shim)
+{
+	const uint64_t deadline = shim->config.deadline_ms;
+
+	shim->off_timer = (struct loop_timer){ .fn = off_time, .ctx = shim };
+	shim->deadline_timer = (struct loop_timer){ .fn = deadline_time, .ctx = shim };
+	if (deadline)
+		shim->deadline_timer.at_ms = clock_mono_ms() + deadline;
+	loop_add_timer(shim->loop, &shim->off_timer);
+	loop_add_timer(shim->loop, &shim->deadline_timer);
+	return 0;
+}
