@@ -134,9 +134,17 @@ build_and_install() {
 	[ "$(id -u)" -ne 0 ] || ldconfig
 }
 
+kernel_package() {
+	case "$distro" in
+	ubuntu) printf 'linux-image-virtual\n' ;;
+	*) printf 'linux-image-cloud-%s\n' "$(dpkg --print-architecture)" ;;
+	esac
+}
+
 provision_kernel() {
 	if [ "$kernel" = distro ]; then
 		kernel_dir=$cache/kernel/distro
+		[ -n "$skip_packages" ] || [ -f "$kernel_dir/VERSION" ] || ensure_index "$(kernel_package)"
 		step "guest kernel of the distribution" bash "$here/scripts/provision-kernel.sh" "$kernel_dir" \
 			--distro "$distro"
 	else

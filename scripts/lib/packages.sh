@@ -39,6 +39,11 @@ update_and_install() { # names...
 	apt_install "$@"
 }
 
+# What is downloaded without being installed (the guest's kernel) needs an index that knows it.
+ensure_index() { # name
+	apt-cache show "$1" >/dev/null 2>&1 || step "package index" as_root apt-get -o DPkg::Lock::Timeout=300 -q update
+}
+
 # Without apt: say exactly what to install, and where to point us.
 explain_packages() {
 	cat >&2 <<-EOF
