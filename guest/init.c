@@ -38,39 +38,15 @@ int init_mount_early(struct resoluto_err *err)
 	return 0;
 }
 
-static int compare_names(const void *a, const void *b)
+static int is_visible(const struct dirent *entry)
 {
-	return strcmp(a, b);
-}
-
-int init_list_modules(struct init_modules *ret_modules, struct resoluto_err *err)
-{
-	const int max = (int) (sizeof(ret_modules->names) / sizeof(ret_modules->names[0]));
-	CLEANUP(dir_close) DIR *dir = opendir(modules_dir);
-	struct dirent *entry;
-
-	*ret_modules = (struct init_modules){ .count = 0 };
-	if (!dir)
-		return errno == ENOENT ? 0 : resoluto_fail(err, -errno, "open %s", modules_dir);
-	while ((entry = readdir(dir))) {
-		if (entry->d_name[0] == '.')
-			continue;
-		if (ret_modules->count == max ||
-		    strlen(entry->d_name) >= sizeof(ret_modules->names[0]))
-			return resoluto_fail(err, -E2BIG,
-			                     "%s holds more than %d modules, or %s is too long",
-			                     modules_dir, max, entry->d_name);
-		strcpy(ret_modules->names[ret_modules->count++], entry->d_name);
-	}
-	qsort(ret_modules->names, (size_t) ret_modules->count, sizeof(ret_modules->names[0]),
-	      compare_names);
-	return 0;
+	return entry->d_name[0] != '.';
 }
 
 static int load_module(const char *name, struct resoluto_err *err)
 {
 	CLEANUP(fd_close) int fd = -1;
-	char path[128];
+	char path[300];
 
 	snprintf(path, sizeof(path), "%s/%s", modules_dir, name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -83,27 +59,20 @@ static int load_module(const char *name, struct resoluto_err *err)
 	return 0;
 }
 
-/* "03-virtio_console.ko" is the module virtio_console. */
-static bool is_module(const char *file, const char *module)
+int init_load_modules(struct resoluto_err *err)
 {
-	const char *name = strchr(file, '-');
-	size_t len = strlen(module);
+	struct dirent **entries;
+	int count = scandir(modules_dir, &entries, is_visible, alphasort), r = 0;
 
-	return name && strncmp(name + 1, module, len) == 0 && strcmp(name + 1 + len, ".ko") == 0;
-}
-
-int init_load_modules(struct init_modules *modules, const char *last, struct resoluto_err *err)
-{
-	while (modules->next < modules->count) {
-		const char *file = modules->names[modules->next++];
-		int r = load_module(file, err);
-
-		if (r < 0)
-			return r;
-		if (last && is_module(file, last))
-			break;
+	if (count < 0)
+		return errno == ENOENT ? 0 : resoluto_fail(err, -errno, "list %s", modules_dir);
+	for (int i = 0; i < count; i++) {
+		if (r == 0)
+			r = load_module(entries[i]->d_name, err);
+		free(entries[i]);
 	}
-	return 0;
+	free(entries);
+	return r;
 }
 
 int init_harden_self(struct resoluto_err *err)

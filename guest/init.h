@@ -8,24 +8,14 @@
  * this machine may be saved afterwards and restored many times.
  */
 
-#include <stdbool.h>
-
 #include "resoluto/err.h"
 
 /* proc, sysfs and devtmpfs of the initramfs. */
 int init_mount_early(struct resoluto_err *err);
 
-/* The files of /modules, in the order of their names, which is that of their needs. */
-struct init_modules {
-	char names[16][64];
-	int count;
-	int next; /* the first that is not loaded yet */
-};
-
-/* No /modules: all is built into the kernel, which is fine. */
-int init_list_modules(struct init_modules *ret_modules, struct resoluto_err *err);
-/* Load up to and including the module with this name (NULL: all that are left). */
-int init_load_modules(struct init_modules *modules, const char *last, struct resoluto_err *err);
+/* The files of /modules, in the order of their names, which is that of their needs.  No /modules: all is built
+ * into the kernel, which is fine. */
+int init_load_modules(struct resoluto_err *err);
 
 /* Nobody may read or trace PID 1; bytes written to a closed pipe are an error, not a death. */
 int init_harden_self(struct resoluto_err *err);

@@ -40,14 +40,10 @@ static void wipe_and_free(void *bytes)
 	free(bytes);
 }
 
-static int open_channel(struct channel *channel, struct init_modules *modules,
-                        struct resoluto_err *err)
+static int open_channel(struct channel *channel, struct resoluto_err *err)
 {
-	int control, conduit, r = init_load_modules(modules, "virtio_console", err);
+	int control = port_open("control", err), conduit;
 
-	if (r < 0)
-		return r;
-	control = port_open("control", err);
 	if (control < 0)
 		return control;
 	conduit = port_open("conduit", err);
@@ -57,18 +53,15 @@ static int open_channel(struct channel *channel, struct init_modules *modules,
 	return channel_say_hello(channel, err);
 }
 
-/* While the host writes the job, what every job needs. */
+/* The ports are announced while the other modules load, the job is written while the image is mounted. */
 static int boot(struct channel *channel, struct resoluto_err *err)
 {
-	struct init_modules modules;
 	int r = init_mount_early(err);
 
 	if (r == 0)
-		r = init_list_modules(&modules, err);
+		r = init_load_modules(err);
 	if (r == 0)
-		r = open_channel(channel, &modules, err);
-	if (r == 0)
-		r = init_load_modules(&modules, NULL, err);
+		r = open_channel(channel, err);
 	return r < 0 ? r : mount_image(err);
 }
 

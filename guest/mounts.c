@@ -244,7 +244,7 @@ int mount_resolve_user(const char *spec, struct user *ret_user, struct resoluto_
 	/* A home that the image promises but does not have is none. */
 	if (strcmp(ret_user->home, USER_DEFAULT_HOME) != 0 &&
 	    (lstat(ret_user->home, &st) < 0 || !S_ISDIR(st.st_mode)))
-		strcpy(ret_user->home, USER_DEFAULT_HOME);
+		snprintf(ret_user->home, sizeof(ret_user->home), "%s", USER_DEFAULT_HOME);
 	return 0;
 }
 

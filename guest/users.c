@@ -90,8 +90,8 @@ static void set_default(struct user *user, const char *passwd, const char *group
 	struct line line;
 
 	*user = (struct user){ .uid = USER_DEFAULT_ID, .gid = USER_DEFAULT_ID };
-	strcpy(user->name, USER_DEFAULT_NAME);
-	strcpy(user->home, USER_DEFAULT_HOME);
+	snprintf(user->name, sizeof(user->name), "%s", USER_DEFAULT_NAME);
+	snprintf(user->home, sizeof(user->home), "%s", USER_DEFAULT_HOME);
 	user->is_in_passwd = find_line(passwd, NULL, 0, USER_DEFAULT_ID, FIELD_ID + 1, &line);
 	if (user->is_in_passwd)
 		copy_field(&line, FIELD_NAME, user->name, sizeof(user->name));
@@ -110,8 +110,8 @@ static int resolve_user(const char *spec, size_t len, const char *passwd, struct
 	if (!user->is_in_passwd && !is_number)
 		return resoluto_fail(err, -ENOENT, "the image has no user '%.*s' in /etc/passwd",
 		                     (int) (len < 64 ? len : 64), spec);
-	strcpy(user->name, USER_DEFAULT_NAME);
-	strcpy(user->home, USER_DEFAULT_HOME);
+	snprintf(user->name, sizeof(user->name), "%s", USER_DEFAULT_NAME);
+	snprintf(user->home, sizeof(user->home), "%s", USER_DEFAULT_HOME);
 	user->gid = user->uid;
 	if (!user->is_in_passwd)
 		return 0;

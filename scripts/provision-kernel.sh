@@ -212,7 +212,8 @@ done
 [ -n "$outdir" ] || usage
 command -v dpkg-deb >/dev/null || die "dpkg-deb is missing: this needs a Debian or Ubuntu system"
 command -v lz4 >/dev/null || die "lz4 is missing: apt-get install lz4"
-readonly arch=$(dpkg --print-architecture)
+arch=$(dpkg --print-architecture)
+readonly arch
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
