@@ -25,6 +25,9 @@ static int push(void *ctx, const void *bytes, size_t len)
 
 		if (n < 0 && errno == EINTR)
 			continue;
+		/* What a socket says when the other end left bytes unread. */
+		if (n < 0 && errno == ECONNRESET)
+			return -EPIPE;
 		if (n < 0)
 			return -errno;
 		at += n;

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* options.c - what is refused before anything starts, and with which words. */
+#include <errno.h>
+
+#include "check.h"
+#include "sandbox/options.h"
+
+#define LIST(...) ((const char *const[]){ __VA_ARGS__, NULL })
+
+static const char *const program[] = { "true", NULL };
+
+static struct resoluto_run_options good(void)
+{
+	return (struct resoluto_run_options){
+		.struct_size = sizeof(struct resoluto_run_options),
+		.argv = program,
+	};
+}
+
+static void refused(const struct resoluto_run_options *options, const char *words)
+{
+	struct resoluto_err err = { 0 };
+
+	CHECK(options_check(options, &err) == -EINVAL);
+	if (!strstr(err.text, words))
+		CHECK_STR(err.text, words);
+}
+
+static void accepts_what_is_right(void)
+{
+	struct resoluto_run_options options = good();
+
+	CHECK(options_check(&options, NULL) == 0);
+	options.backend_name = "local";
+	options.workspace = "/w";
+	options.paths = LIST("src", "a/b");
+	options.exclude = LIST("node_modules", ".git");
+	options.protect = LIST("dist", "keep/dist");
+	options.output_paths = LIST("**/*.xml", "out");
+	options.env = LIST("A=b", "EMPTY=", "X=a=b");
+	options.labels = LIST("team=a", "resoluto.kind=agent");
+	options.user = "1000:0";
+	options.workdir = "/";
+	options.id = "a-1";
+	options.setup = LIST("sh", "-c", "");
+	options.input = (struct resoluto_stdin){ .kind = RESOLUTO_STDIN_FD, .fd = 0 };
+	CHECK(options_check(&options, NULL) == 0);
+	options.input = (struct resoluto_stdin){ .kind = RESOLUTO_STDIN_BYTES };
+	options.user = "nobody";
+	CHECK(options_check(&options, NULL) == 0);
+}
+
+static void programs(void)
+{
+	struct resoluto_run_options options = good();
+
+	options.argv = NULL;
+	refused(&options, "no program is given");
+	options.argv = (const char *const[]){ NULL };
+	refused(&options, "no program is given");
+	options.argv = LIST("");
+	refused(&options, "name of the program is empty");
+	options.argv = LIST("echo", "\xff");
+	refused(&options, "argument 1 is not UTF-8");
+	options = good();
+	options.setup = (const char *const[]){ NULL };
+	refused(&options, "setup: no program is given");
+	options = good();
+	options.cleanup = LIST("");
+	refused(&options, "cleanup: the name");
+}
+
+static void variables(void)
+{
+	struct resoluto_run_options options = good();
+
+	options.env = LIST("A");
+	refused(&options, "'A' is not KEY=VALUE");
+	options.env = LIST("=b");
+	refused(&options, "'=b' is not KEY=VALUE");
+	options.env = LIST("RESOLUTO_STORE_WRITE_TOKEN=hunter2");
+	refused(&options, "RESOLUTO_STORE_WRITE_TOKEN: names that begin with RESOLUTO_");
+	options.env = LIST("SECRET=\xff\xfe");
+	refused(&options, "the value of SECRET is not UTF-8");
+}
+
+static void a_value_is_never_repeated(void)
+{
+	struct resoluto_run_options options = good();
+	struct resoluto_err err = { 0 };
+
+	options.env = LIST("RESOLUTO_X=hunter2");
+	CHECK(options_check(&options, &err) < 0 && !strstr(err.text, "hunter2"));
+}
+
+static void labels(void)
+{
+	struct resoluto_run_options options = good();
+
+	options.labels = LIST("team");
+	refused(&options, "'team' is not KEY=VALUE");
+	options.labels = LIST("resoluto.run_id=x");
+	refused(&options, "resoluto.run_id is set by the sandbox itself");
+}
+
+static void places(void)
+{
+	struct resoluto_run_options options = good();
+
+	options.output_paths = LIST("out.xml");
+	refused(&options, "no place to put them");
+	options.output_dir = "";
+	refused(&options, "output_dir: the name of the directory is empty");
+	options.output_dir = "/o";
+	options.output_paths = LIST("../x");
+	refused(&options, "output path '../x'");
+	options.output_paths = LIST("/etc/passwd");
+	refused(&options, "output path '/etc/passwd'");
+	options.output_paths = LIST("a[");
+	refused(&options, "output path 'a['");
+	options = good();
+	options.paths = LIST("src");
+	refused(&options, "none is given");
+	options.workspace = "";
+	refused(&options, "workspace: the name of the directory is empty");
+	options.workspace = "/w";
+	options.paths = LIST("../x");
+	refused(&options, "path: '../x'");
+	options.paths = LIST("/abs");
+	refused(&options, "path: '/abs'");
+	options.paths = NULL;
+	options.exclude = LIST("a/b");
+	refused(&options, "exclude: 'a/b'");
+	options.exclude = NULL;
+	options.protect = LIST("a/../b");
+	refused(&options, "protect: 'a/../b'");
+}
+
+static void users(void)
+{
+	static const char *const roots[] = { "root", "0", "0:0", "00", "root:users", "0:1000" };
+	static const char *const bad[] = { "",    ":",     "a:",         ":b",
+		                           "a b", "a/b",   "4294967295", "99999999999",
+		                           "-x",  "1000:", "a:b:c",      "\xc3\xa4" };
+	struct resoluto_run_options options = good();
+
+	for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
+		options.user = roots[i];
+		refused(&options, "never runs as root");
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		options.user = bad[i];
+		refused(&options, "is not NAME, UID");
+	}
+	CHECK(!options_user_is_root("rooty") && !options_user_is_root("10") &&
+	      !options_user_is_root(""));
+}
+
+static void workdirs(void)
+{
+	struct resoluto_run_options options = good();
+
+	options.workdir = "relative";
+	refused(&options, "workdir: 'relative'");
+	options.workdir = "/a/../b";
+	refused(&options, "workdir: '/a/../b'");
+}
+
+static void inputs(void)
+{
+	struct resoluto_run_options options = good();
+
+	options.input = (struct resoluto_stdin){ .kind = RESOLUTO_STDIN_BYTES, .len = 3 };
+	refused(&options, "there are none");
+	options.input = (struct resoluto_stdin){ .kind = RESOLUTO_STDIN_FILE };
+	refused(&options, "name of the file is empty");
+	options.input = (struct resoluto_stdin){ .kind = RESOLUTO_STDIN_FD, .fd = -1 };
+	refused(&options, "-1 is not a descriptor");
+	options.input = (struct resoluto_stdin){ .kind = (enum resoluto_stdin_kind) 9 };
+	refused(&options, "unknown kind 9");
+}
+
+static void backends(void)
+{
+	struct resoluto_run_options options = good();
+
+	options.backend_name = "k8s";
+	refused(&options, "'k8s' is not part of version");
+	options.backend_name = "docker";
+	refused(&options, "'docker' is unknown");
+	options.backend_name = "local";
+	options.backend = (const struct resoluto_backend *) &options;
+	refused(&options, "one of them");
+}
+
+static void ids(void)
+{
+	struct resoluto_run_options options = good();
+
+	options.id = "";
+	refused(&options, "id: ''");
+	options.id = "-a";
+	refused(&options, "id: '-a'");
+	options.id = "../x";
+	refused(&options, "id: '../x'");
+	options.id = "A";
+	refused(&options, "id: 'A'");
+	options.id = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+	refused(&options, "1 to 40");
+}
+
+struct newer {
+	struct resoluto_run_options known;
+	long unknown;
+};
+
+static void sizes_of_other_versions(void)
+{
+	struct newer newer = { .known = good() };
+	struct resoluto_run_options copy;
+
+	/* an older caller: what it does not know is 0 */
+	newer.known.max_output = 5;
+	CHECK(options_copy(&copy, sizeof(copy), &newer,
+	                   offsetof(struct resoluto_run_options, max_output), NULL) == 0);
+	CHECK(copy.argv == newer.known.argv && copy.max_output == 0);
+	/* a newer one: fine as long as it does not use what we do not know */
+	CHECK(options_copy(&copy, sizeof(copy), &newer, sizeof(newer), NULL) == 0);
+	newer.unknown = 1;
+	CHECK(options_copy(&copy, sizeof(copy), &newer, sizeof(newer), NULL) == -EINVAL);
+	CHECK(options_copy(&copy, sizeof(copy), &newer, 0, NULL) == -EINVAL);
+}
+
+int main(void)
+{
+	RUN(accepts_what_is_right);
+	RUN(programs);
+	RUN(variables);
+	RUN(a_value_is_never_repeated);
+	RUN(labels);
+	RUN(places);
+	RUN(users);
+	RUN(workdirs);
+	RUN(inputs);
+	RUN(backends);
+	RUN(ids);
+	RUN(sizes_of_other_versions);
+	return check_done();
+}
