@@ -218,7 +218,7 @@ static void step(const struct pattern *pattern, struct places *places, struct pa
 		}
 		if (text.at[0] == '.')
 			continue;
-		place_add(&next, i);
+		place_add_open(&next, pattern, i);
 		if (i + 1 == pattern->count)
 			place_add(&next, i + 1);
 	}
