@@ -73,7 +73,7 @@ enum resoluto_stdin_kind {
 	RESOLUTO_STDIN_NONE, /* the program reads an empty stdin */
 	RESOLUTO_STDIN_BYTES,
 	RESOLUTO_STDIN_FILE,
-	RESOLUTO_STDIN_FD, /* read until its end; borrowed, non-blocking while the run lasts */
+	RESOLUTO_STDIN_FD, /* read until its end, only when poll says so; borrowed, its flags are left alone */
 };
 
 struct resoluto_stdin {

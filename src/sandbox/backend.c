@@ -150,21 +150,25 @@ static int open_local(struct place *place, struct resoluto_err *err)
 int place_open(struct place *place, const struct resoluto_backend *backend, const char *id,
                struct resoluto_err *err)
 {
+	int r;
+
 	*place = (struct place){ 0 };
 	snprintf(place->id, sizeof(place->id), "%s", id);
 	snprintf(place->prefix, sizeof(place->prefix), "run/%s", id);
-	return backend ? open_injected(place, backend, err) : open_local(place, err);
+	r = backend ? open_injected(place, backend, err) : open_local(place, err);
+	if (r < 0)
+		place_close(place, false);
+	return r;
 }
 
 void place_close(struct place *place, bool keep)
 {
 	/* A failure leaves what the next sweep removes; the result must not be lost over it. */
-	if (place->own_conduit)
-		resoluto_conduit_close(place->own_conduit);
+	resoluto_conduit_close(place->own_conduit);
+	if (place->is_claimed && place->own_runtime)
+		(void) microvm_release(place->own_runtime, place->id, keep, NULL);
 	else if (place->is_claimed && !keep)
 		(void) resoluto_conduit_delete_prefix(place->conduit, place->prefix, NULL);
-	if (place->own_runtime && place->is_claimed)
-		(void) microvm_release(place->own_runtime, place->id, keep, NULL);
 	resoluto_runtime_close(place->own_runtime);
 	strv_done(&place->own_store_env);
 	config_free(&place->config);

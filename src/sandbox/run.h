@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * run.h - one run of the facade, from its options to its result.
+ *
+ * run_prepare() looks at the options and opens what they name; nothing is left behind if it fails.
+ * run_claim() claims the id; from then on there is a result, whatever happens.  run_work() fetches
+ * the image, stages, drives and collects; whatever it could not do becomes a verdict.  run_finish()
+ * makes the result.
+ */
+
+#include "base/buf.h"
+#include "resoluto/sandbox.h"
+#include "sandbox/admission.h"
+#include "sandbox/backend.h"
+#include "sandbox/evidence.h"
+#include "sandbox/idle.h"
+#include "sandbox/observer.h"
+#include "sandbox/sandbox_internal.h"
+#include "sandbox/verdict.h"
+#include "wire/result.h"
+
+#define RUN_NODE_ID "run"
+
+struct run {
+	struct resoluto_run_options options;
+	const struct sandbox_tuning *tuning;
+	char id[RESOLUTO_ID_MAX + 1];
+	struct strv file_env, env, labels;
+	int workspace_fd, output_fd;
+	struct idle idle;
+	struct place place;
+	struct resoluto_image image;
+	char host_boot_id[EVIDENCE_BOOT_ID_SIZE];
+	struct observer observer;
+	struct admission_slots slots;
+	struct resoluto_admission admission; /* over slots */
+	bool was_launched;
+	bool input_failed; /* what the program was to read could not be read */
+	struct resoluto_outcome outcome;
+	struct node_result_doc node; /* root is NULL while the guest has given no verdict */
+	struct verdict verdict;
+	char detail[2 * RESOLUTO_ERR_TEXT]; /* what verdict.detail may point to */
+	uint64_t start_ms, launch_ms;       /* monotonic */
+	struct resoluto_result *result;
+};
+
+int run_prepare(struct run *run, const struct resoluto_run_options *options,
+                struct resoluto_err *err);
+int run_claim(struct run *run, struct resoluto_err *err);
+/* 0, also when the run went wrong: then run->verdict says how.  -ENOMEM. */
+int run_work(struct run *run);
+int run_finish(struct run *run, struct resoluto_result **ret_result);
+void run_done(struct run *run); /* a cleanup function */

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run_prepare.c - the beginning and the end of a run: what its options name, and its claim. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/path.h"
+#include "base/random.h"
+#include "sandbox/environment.h"
+#include "sandbox/options.h"
+#include "sandbox/run.h"
+
+enum { LABEL_RUN_ID_MAX = 63 }; /* characters of a run id in its label */
+
+static int open_dir(const char *what, const char *path, int *ret_fd, struct resoluto_err *err)
+{
+	*ret_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*ret_fd >= 0)
+		return 0;
+	return resoluto_fail(err, -EINVAL, "%s %s: %s", what, path, strerrordesc_np(errno));
+}
+
+static int open_workspace(struct run *run, struct resoluto_err *err)
+{
+	const char *path = run->options.workspace;
+	int r;
+
+	if (!path)
+		return 0;
+	r = open_dir("workspace", path, &run->workspace_fd, err);
+	if (r < 0)
+		return r;
+	if (faccessat(run->workspace_fd, ".", R_OK | X_OK, AT_EACCESS) < 0)
+		return resoluto_fail(err, -EINVAL, "workspace %s: %s", path,
+		                     strerrordesc_np(errno));
+	return 0;
+}
+
+/* Now rather than behind the run: a place that cannot be written would lose the outputs. */
+static int open_output(struct run *run, struct resoluto_err *err)
+{
+	const struct resoluto_run_options *options = &run->options;
+	const char *path = options->output_dir ? options->output_dir : options->workspace;
+	int r = 0;
+
+	if (!options->output_paths || !options->output_paths[0])
+		return 0;
+	if (options->output_dir)
+		r = mkdirs(path, 0777);
+	if (r < 0)
+		return resoluto_fail(err, -EINVAL, "output directory %s: %s", path,
+		                     strerrordesc_np(-r));
+	r = open_dir("output directory", path, &run->output_fd, err);
+	if (r < 0)
+		return r;
+	if (faccessat(run->output_fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
+		return resoluto_fail(err, -EINVAL, "output directory %s: %s", path,
+		                     strerrordesc_np(errno));
+	return 0;
+}
+
+static int choose_id(struct run *run, struct resoluto_err *err)
+{
+	char digits[RANDOM_ID_SIZE];
+	int r;
+
+	if (run->options.id) {
+		memcpy(run->id, run->options.id, strlen(run->options.id) + 1);
+		return 0;
+	}
+	r = random_id(digits);
+	if (r < 0)
+		return resoluto_fail(err, r, "choose a run id");
+	snprintf(run->id, sizeof(run->id), "run-%s", digits);
+	return 0;
+}
+
+static int add_labels(struct run *run, struct resoluto_err *err)
+{
+	int r = strv_add_all(&run->labels, run->options.labels);
+
+	if (r == 0)
+		r = strv_addf(&run->labels, "resoluto.run_id=%.*s", LABEL_RUN_ID_MAX, run->id);
+	if (r == 0)
+		r = strv_add(&run->labels, "resoluto.node_id=" RUN_NODE_ID);
+	return r < 0 ? resoluto_fail(err, r, "label the run") : 0;
+}
+
+int run_prepare(struct run *run, const struct resoluto_run_options *options,
+                struct resoluto_err *err)
+{
+	int r = options_copy(&run->options, sizeof(run->options), options, options->struct_size,
+	                     err);
+
+	if (r == 0)
+		r = options_check(&run->options, err);
+	if (r < 0)
+		return r;
+	observer_init(&run->observer, &run->options);
+	r = environment_read_file(run->options.env_file, &run->file_env, err);
+	if (r == 0)
+		r = open_workspace(run, err);
+	if (r == 0)
+		r = idle_open(&run->idle, &run->options.input, run->options.signal_fd,
+		              run->tuning->grace_ms, err);
+	if (r == 0)
+		r = evidence_host_boot_id(run->host_boot_id, err);
+	if (r == 0)
+		r = choose_id(run, err);
+	if (r == 0)
+		r = add_labels(run, err);
+	return r < 0 ? r : open_output(run, err);
+}
+
+int run_claim(struct run *run, struct resoluto_err *err)
+{
+	int r = place_open(&run->place, run->options.backend, run->id, err);
+
+	if (r < 0)
+		return r;
+	run->result = calloc(1, sizeof(*run->result));
+	return run->result ? 0 : resoluto_fail(err, -ENOMEM, "make a result");
+}
+
+void run_done(struct run *run)
+{
+	idle_close(&run->idle);
+	fd_close(&run->workspace_fd);
+	fd_close(&run->output_fd);
+	node_result_doc_done(&run->node);
+	resoluto_outcome_done(&run->outcome);
+	observer_done(&run->observer);
+	resoluto_image_done(&run->image);
+	place_close(&run->place, run->options.keep_run);
+	strv_done(&run->file_env);
+	strv_done(&run->env);
+	strv_done(&run->labels);
+	resoluto_result_free(run->result);
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run_work.c - image, staging, drive, outputs; failures become a verdict. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "resoluto/version.h"
+#include "sandbox/collect.h"
+#include "sandbox/environment.h"
+#include "sandbox/run.h"
+#include "sandbox/staging.h"
+
+#define DEFAULT_IMAGE "resoluto-sandbox-base:" RESOLUTO_VERSION
+
+/* A failure in words for people: with what the system said, where it says more than the words. */
+static const char *keep_detail(struct run *run, int code, const char *text)
+{
+	bool says_it_all = code == -EINVAL || code == -EBADMSG || code == -ECANCELED ||
+	                   code == -EFBIG;
+
+	if (says_it_all)
+		snprintf(run->detail, sizeof(run->detail), "%s", text);
+	else
+		snprintf(run->detail, sizeof(run->detail), "%s: %s", text, strerrordesc_np(-code));
+	return run->detail;
+}
+
+static void refuse(struct run *run, int code, const struct resoluto_err *err)
+{
+	enum reason reason = code == -ENOSPC || code == -EDQUOT ? REASON_STORE_FULL
+	                                                        : REASON_REFUSED;
+
+	if (code == -ECANCELED)
+		run->verdict = verdict_refused(RESOLUTO_STOPPED, REASON_SIGNAL,
+		                               run->idle.stops.signo, "");
+	else
+		run->verdict = verdict_refused(RESOLUTO_REFUSED, reason, 0,
+		                               keep_detail(run, code, err->text));
+}
+
+/* The drive itself failed: a callback of the caller's, its input, or the store. */
+static void broke_off(struct run *run, int code, const struct resoluto_err *err)
+{
+	enum reason reason = code == -ENOSPC ? REASON_STORE_FULL : REASON_STORE_FAILED;
+	bool ran = run->observer.has_started;
+
+	if (run->observer.was_cancelled)
+		run->verdict = verdict_refused(RESOLUTO_STOPPED, REASON_CANCELLED, 0, "");
+	else if (run->input_failed)
+		run->verdict = verdict_refused(RESOLUTO_STOPPED, REASON_CANCELLED, 0,
+		                               keep_detail(run, code, err->text));
+	else
+		run->verdict = verdict_refused(RESOLUTO_EXTERNAL, reason, 0,
+		                               keep_detail(run, code, err->text));
+	run->verdict.ran = ran;
+	if (ran)
+		run->verdict.exit_code = RESOLUTO_EXIT_SANDBOX;
+}
+
+static const char *image_ref_of(const struct run *run)
+{
+	const char *ref = run->options.image ? run->options.image : run->place.image_ref;
+
+	return ref && ref[0] ? ref : DEFAULT_IMAGE;
+}
+
+static int find_image(struct run *run, struct resoluto_err *err)
+{
+	const struct resoluto_run_options *options = &run->options;
+	struct resoluto_image_options how = {
+		.struct_size = sizeof(how),
+		.pull = options->pull,
+		.platform = options->platform,
+		.authfile = options->authfile,
+		.progress = options->progress,
+		.ctx = options->ctx,
+	};
+	const char *ref = image_ref_of(run);
+
+	run->result->image_ref = strdup(ref);
+	if (!run->result->image_ref)
+		return resoluto_fail(err, -ENOMEM, "find the image");
+	if (!run->place.boots_squashfs)
+		return 0;
+	return resoluto_image_get(ref, &how, &run->image, err);
+}
+
+static int stage(struct run *run, struct resoluto_err *err)
+{
+	const struct staging staging = {
+		.workspace_fd = run->workspace_fd,
+		.options = &run->options,
+		.conduit = run->place.conduit,
+		.store_prefix = run->place.prefix,
+		.idle = &run->idle,
+	};
+	struct pack_report report = { 0 };
+	uint64_t start = clock_mono_ms();
+	int r;
+
+	if (run->workspace_fd < 0)
+		return 0;
+	r = staging_run(&staging, &report, err);
+	if (r < 0)
+		return r;
+	run->result->timings_ms.stage = clock_mono_ms() - start;
+	r = staging_explain(&report, &run->result->staging.left_out, &run->result->staging.why);
+	return r < 0 ? resoluto_fail(err, r, "tell what was left out") : 0;
+}
+
+static int compose(struct run *run, struct resoluto_err *err)
+{
+	const struct environment_inputs inputs = {
+		.options = &run->options,
+		.image = run->place.boots_squashfs ? &run->image : NULL,
+		.file_env = (const char *const *) run->file_env.items,
+		.store_env = run->place.store_env,
+		.run_id = run->id,
+		.node_id = RUN_NODE_ID,
+		.store_prefix = run->place.prefix,
+		.host_boot_id = run->host_boot_id,
+	};
+
+	return environment_compose(&inputs, &run->env, err);
+}
+
+static int on_event(void *ctx, const struct resoluto_event *event)
+{
+	struct run *run = ctx;
+
+	return observer_event(&run->observer, event, clock_mono_ms());
+}
+
+static int on_idle(void *ctx, struct resoluto_handle *handle, struct resoluto_err *err)
+{
+	struct run *run = ctx;
+
+	int r = idle_run(&run->idle, run->place.runtime, handle, err);
+
+	run->input_failed = r < 0 && r != -ECANCELED;
+	return r;
+}
+
+/* Wait for a slot; signals that do not ask to stop do not end the waiting. */
+static int acquire(void *ctx, struct resoluto_runtime *runtime,
+                   const struct resoluto_launch_spec *spec, int extra_fd,
+                   struct resoluto_handle *ret_handle, struct resoluto_err *err)
+{
+	struct run *run = ctx;
+	uint64_t start_ms = clock_mono_ms(), waited_ms = 0;
+	int r;
+
+	do {
+		r = idle_asked_to_stop(&run->idle, err);
+		if (r < 0)
+			break;
+		r = run->admission.acquire(&run->slots, runtime, spec, extra_fd, ret_handle, err);
+		waited_ms += run->slots.queue_ms;
+	} while (r == -ECANCELED);
+	run->result->timings_ms.queue = waited_ms;
+	run->launch_ms = start_ms + waited_ms;
+	run->was_launched = r >= 0;
+	return r;
+}
+
+static void release(void *ctx, struct resoluto_handle *handle)
+{
+	struct run *run = ctx;
+
+	run->admission.release(&run->slots, handle);
+}
+
+static struct resoluto_resources resources_of(const struct run *run)
+{
+	struct resoluto_resources resources = run->options.resources;
+
+	if (resources.memory_bytes == 0)
+		resources.memory_bytes = run->place.resources.memory_bytes;
+	if (resources.memory_bytes == 0)
+		resources.memory_bytes = RESOLUTO_DEFAULT_MEMORY_BYTES;
+	if (resources.cpu_milli == 0)
+		resources.cpu_milli = run->place.resources.cpu_milli;
+	if (resources.cpu_milli == 0)
+		resources.cpu_milli = RESOLUTO_DEFAULT_CPU_MILLI;
+	if (resources.disk_bytes == 0)
+		resources.disk_bytes = run->place.resources.disk_bytes;
+	return resources;
+}
+
+static uint64_t dead_after_of(const struct run *run)
+{
+	if (run->options.dead_after_ms)
+		return run->options.dead_after_ms;
+	return run->place.dead_after_ms ? run->place.dead_after_ms : RESOLUTO_FACADE_DEAD_AFTER_MS;
+}
+
+static int drive(struct run *run, struct resoluto_err *err)
+{
+	const struct resoluto_launch_spec spec = {
+		.struct_size = sizeof(spec),
+		.id = run->id,
+		.image = run->place.boots_squashfs ? run->image.path : run->result->image_ref,
+		.env = (const char *const *) run->env.items,
+		.labels = (const char *const *) run->labels.items,
+		.resources = resources_of(run),
+		.conduit = run->place.conduit,
+		.store_prefix = run->place.prefix,
+		.deadline_ms = run->options.deadline_ms,
+		.has_stdin = run->options.input.kind != RESOLUTO_STDIN_NONE,
+	};
+	const struct resoluto_admission admission = { .acquire = acquire,
+		                                      .release = release,
+		                                      .ctx = run };
+	const struct resoluto_drive_options options = {
+		.struct_size = sizeof(options),
+		.runtime = run->place.runtime,
+		.conduit = run->place.conduit,
+		.spec = &spec,
+		.admission = &admission,
+		.on_event = on_event,
+		.ctx = run,
+		.dead_after_ms = dead_after_of(run),
+		.poll_interval_ms = run->tuning->poll_interval_ms,
+		.on_idle = on_idle,
+		.idle_fd = run->idle.epoll_fd,
+	};
+
+	run->slots = (struct admission_slots){ .step_ms = run->tuning->admission_step_ms };
+	run->admission = admission_slots(&run->slots);
+	return resoluto_drive_node(&options, &run->outcome, err);
+}
+
+static void judge(struct run *run)
+{
+	const char *json = run->outcome.result_json;
+	struct verdict_inputs inputs = {
+		.outcome = &run->outcome,
+		.has_started = run->observer.has_started,
+		.stop_signo = run->idle.stops.signo,
+	};
+
+	if (json && node_result_parse(json, strlen(json), &run->node, NULL) == 0)
+		inputs.node = &run->node.result;
+	run->verdict = verdict_judge(&inputs);
+}
+
+/* Whatever the exit code; the archive is there as soon as the manifest is. */
+static int collect(struct run *run)
+{
+	CLEANUP(collection_done) struct collection collection = { 0 };
+	struct resoluto_err why = { 0 };
+	uint64_t start = clock_mono_ms();
+	bool has_archive = false;
+	int r;
+
+	if (run->output_fd < 0 || !run->node.root)
+		return 0;
+	r = collect_outputs(run->place.conduit, run->place.prefix, run->output_fd,
+	                    run->options.output_paths, &collection, &has_archive, &why);
+	if (r == 0 && !has_archive && run->node.result.output_archive)
+		r = resoluto_fail(&why, -EBADMSG,
+		                  "the archive of outputs that the sandbox names is not there");
+	run->result->artifacts = mem_take(&collection.artifacts.items);
+	collection.artifacts.count = 0;
+	run->result->result_json = mem_take(&collection.result_json);
+	run->result->timings_ms.collect = clock_mono_ms() - start;
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0)
+		verdict_spoil(&run->verdict, r == -ENOSPC ? REASON_STORE_FULL : REASON_BAD_OUTPUT,
+		              keep_detail(run, r, why.text));
+	return 0;
+}
+
+int run_work(struct run *run)
+{
+	struct resoluto_err why = { 0 };
+	int r = find_image(run, &why);
+
+	if (r == 0)
+		r = stage(run, &why);
+	if (r == 0)
+		r = compose(run, &why);
+	if (r < 0) {
+		refuse(run, r, &why);
+		return 0;
+	}
+	r = drive(run, &why);
+	if (r < 0 && run->was_launched)
+		broke_off(run, r, &why);
+	else if (r < 0)
+		refuse(run, r, &why);
+	else
+		judge(run);
+	return r < 0 ? 0 : collect(run);
+}
