@@ -267,6 +267,14 @@ static void guest_damaged(void)
 	finish(1);
 }
 
+/* A runner that cannot store gives up. */
+static void guest_full(void)
+{
+	put_text("_canary_ok", "ok");
+	qmp_ends("guest-shutdown");
+	exit(0);
+}
+
 /* --- guests that do not --- */
 
 static void guest_breaks(void)
@@ -461,6 +469,8 @@ static void play(void)
 		guest_signals();
 	else if (strcmp(what, "damaged") == 0)
 		guest_damaged();
+	else if (strcmp(what, "full") == 0)
+		guest_full();
 	else if (strcmp(what, "breaks") == 0)
 		guest_breaks();
 	else if (strcmp(what, "deaf") == 0)

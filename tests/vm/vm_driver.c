@@ -5,7 +5,7 @@
  *
  *	vm_driver [--OPTION VALUE]... -- ARG...
  *
- * ARG... becomes RESOLUTO_WORKLOAD_ARGV.  Its own stdin feeds the program (--stdin yes).  Lines on
+ * ARG... becomes RESOLUTO_WORKLOAD_ARGV.  Its own stdin feeds the program (--has-stdin yes).  Lines on
  * stdout: "launched PID-OF-SHIM", "phase NAME REASON", "isolation JSON", "logs N-BYTES" and the
  * bytes, "destroyed".  Exit 0 when the run succeeded, 1 when it failed, 3 when launch was
  * refused ("refused CODE TEXT").
@@ -29,7 +29,7 @@ struct driver {
 	struct resoluto_launch_spec spec;
 	struct strv env, labels;
 	const char *conduit_dir;
-	bool claim, has_stdin_data, logs_live;
+	bool claim;
 	struct resoluto_runtime *runtime;
 	struct resoluto_handle handle;
 	char held[65536];
@@ -75,9 +75,7 @@ static int set_option(struct driver *driver, const char *name, const char *value
 		return strv_add(&driver->labels, value);
 	else if (strcmp(name, "--claim") == 0)
 		driver->claim = true;
-	else if (strcmp(name, "--live-logs") == 0)
-		driver->logs_live = true;
-	else if (strcmp(name, "--stdin") == 0)
+	else if (strcmp(name, "--has-stdin") == 0)
 		spec->has_stdin = true;
 	else
 		return -EINVAL;

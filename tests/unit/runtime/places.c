@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* places.c - run directories, slots and disks on a real file system, with a second process beside. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/io.h"
+#include "base/path.h"
+#include "check.h"
+#include "runtime/microvm/images.h"
+#include "runtime/microvm/inbox.h"
+#include "runtime/microvm/files.h"
+#include "runtime/microvm/rundir.h"
+#include "runtime/microvm/slots.h"
+
+static char state_dir[] = "/tmp/resoluto-places-XXXXXX";
+
+static bool run_exists(const char *id)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/runs/%s", state_dir, id);
+	return access(path, F_OK) == 0;
+}
+
+/* A process that claims a run and then waits to be killed; returns once it has. */
+static pid_t start_owner(const char *id, const char *const *labels)
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	CHECK(pipe2(ready, O_CLOEXEC) == 0);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		struct rundir dir = RUNDIR_NONE;
+
+		if (rundir_claim(state_dir, id, &dir, NULL) < 0 ||
+		    run_record_write(dir.fd, &(struct run_record){ .id = id, .labels = labels },
+		                     NULL) < 0)
+			_exit(1);
+		(void) !write(ready[1], "x", 1);
+		pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	CHECK(read(ready[0], &byte, 1) == 1);
+	close(ready[0]);
+	return pid;
+}
+
+static void end_owner(pid_t pid)
+{
+	CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
+}
+
+static void a_run_is_claimed_once(void)
+{
+	struct rundir dir = RUNDIR_NONE, second = RUNDIR_NONE;
+	struct resoluto_err err = { 0 };
+
+	CHECK(rundir_claim(state_dir, "run-1", &dir, &err) == 0);
+	CHECK(rundir_claim(state_dir, "run-1", &second, &err) == -EEXIST);
+	CHECK(strstr(err.text, "run-1"));
+	CHECK(rundir_remove(state_dir, "run-1", &dir, &err) == 0 && !run_exists("run-1"));
+	CHECK(rundir_remove(state_dir, "run-1", &dir, &err) == 0);
+}
+
+static void a_dead_run_goes_with_the_next_claim(void)
+{
+	struct rundir dir = RUNDIR_NONE;
+	pid_t owner = start_owner("run-dead", NULL);
+
+	CHECK(rundir_sweep_dead(state_dir, NULL) == 0 && run_exists("run-dead"));
+	end_owner(owner);
+	CHECK(rundir_claim(state_dir, "run-next", &dir, NULL) == 0);
+	CHECK(!run_exists("run-dead") && run_exists("run-next"));
+	CHECK(rundir_remove(state_dir, "run-next", &dir, NULL) == 0);
+}
+
+static void a_kept_run_stays_when_dead(void)
+{
+	struct rundir dir = RUNDIR_NONE;
+
+	CHECK(rundir_claim(state_dir, "run-kept", &dir, NULL) == 0);
+	CHECK(run_record_keep(dir.fd, "run-kept", NULL) == 0);
+	rundir_done(&dir);
+	CHECK(rundir_sweep_dead(state_dir, NULL) == 0);
+	CHECK(rundir_sweep(state_dir, NULL, NULL) == 0 && run_exists("run-kept"));
+	CHECK(rundir_claim(state_dir, "run-kept", &dir, NULL) == -EEXIST);
+	dir.fd = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CHECK(remove_tree_at(dir.fd, "runs/run-kept") == 0);
+	rundir_done(&dir);
+}
+
+static void a_sweep_looks_at_labels(void)
+{
+	const char *const mine[] = { "team=a", "resoluto.kind=sandbox", NULL };
+	const char *const others[] = { "team=b", NULL };
+	const char *const wanted[] = { "team=a", NULL };
+	pid_t first = start_owner("run-mine", mine), second = start_owner("run-others", others);
+
+	CHECK(rundir_sweep(state_dir, wanted, NULL) == 1);
+	CHECK(!run_exists("run-mine") && run_exists("run-others"));
+	end_owner(first);
+	end_owner(second);
+	CHECK(rundir_sweep(state_dir, NULL, NULL) == 1);
+}
+
+/* No pid of a record is believed: this one is ours. */
+static void a_sweep_kills_nobody_but_a_shim(void)
+{
+	struct rundir dir = RUNDIR_NONE;
+	const struct run_record record = { .id = "run-liar",
+		                           .shim_pid = getpid(),
+		                           .shim_start = 1 };
+
+	CHECK(rundir_claim(state_dir, "run-liar", &dir, NULL) == 0);
+	CHECK(run_record_write(dir.fd, &record, NULL) == 0);
+	CHECK(rundir_sweep(state_dir, NULL, NULL) == 1);
+	rundir_done(&dir);
+}
+
+static void a_sweep_that_cannot_list_says_so(void)
+{
+	CHECK(rundir_sweep("/proc/1/nowhere", NULL, NULL) < 0);
+}
+
+static void slots_are_shared_between_processes(void)
+{
+	struct slot first = SLOT_NONE, second = SLOT_NONE;
+	int ready[2];
+	pid_t pid;
+	char byte;
+
+	CHECK(pipe2(ready, O_CLOEXEC) == 0);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		struct slot theirs = SLOT_NONE;
+
+		if (slot_try(state_dir, 2, &theirs, NULL) < 0)
+			_exit(1);
+		(void) !write(ready[1], "x", 1);
+		pause();
+		_exit(0);
+	}
+	CHECK(read(ready[0], &byte, 1) == 1);
+	CHECK(slot_try(state_dir, 2, &first, NULL) == 0 && first.number == 1);
+	CHECK(slot_try(state_dir, 2, &second, NULL) == -EBUSY);
+	end_owner(pid);
+	CHECK(slot_try(state_dir, 2, &second, NULL) == 0 && second.number == 0);
+	slot_done(&first);
+	slot_done(&second);
+	close(ready[0]);
+	close(ready[1]);
+}
+
+static void slots_are_counted(void)
+{
+	unsigned count;
+
+	CHECK(slot_count(NULL, 3ull << 30, &count, NULL) == 0 && count == 6);
+	CHECK(slot_count("", 1, &count, NULL) == 0 && count == 1);
+	CHECK(slot_count("3", 1, &count, NULL) == 0 && count == 3);
+	CHECK(slot_count("0", 1, &count, NULL) == -EINVAL);
+	CHECK(slot_count("-1", 1, &count, NULL) == -EINVAL);
+	CHECK(slot_count("3x", 1, &count, NULL) == -EINVAL);
+	CHECK(slot_count("99999999999999999999", 1, &count, NULL) == -EINVAL);
+}
+
+static void user_ranges_are_checked(void)
+{
+	struct uid_range range;
+
+	CHECK(uid_range_parse("200000-200063", &range, NULL) == 0);
+	CHECK(range.first == 200000 && range.last == 200063);
+	CHECK(uid_range_parse("5000-5000", &range, NULL) == 0);
+	CHECK(uid_range_parse("0-5", &range, NULL) == -EINVAL);
+	CHECK(uid_range_parse("6000-5000", &range, NULL) == -EINVAL);
+	CHECK(uid_range_parse("5000", &range, NULL) == -EINVAL);
+	CHECK(uid_range_parse("5000-", &range, NULL) == -EINVAL);
+	CHECK(uid_range_parse("5000-6000x", &range, NULL) == -EINVAL);
+	CHECK(uid_range_parse("5000-4294967295", &range, NULL) == -EINVAL);
+}
+
+static struct resoluto_conduit *filled_conduit(void)
+{
+	struct resoluto_conduit *conduit = NULL;
+
+	CHECK(resoluto_conduit_open_url("memory://", &conduit, NULL) == 0);
+	CHECK(resoluto_conduit_put_bytes(conduit, "run/1/inbox/workspace.tar.gz", "hello", 5,
+	                                 NULL) == 0);
+	CHECK(resoluto_conduit_put_bytes(conduit, "run/1/inbox/a.tar.gz", "first", 5, NULL) == 0);
+	CHECK(resoluto_conduit_put_bytes(conduit, "run/1/inbox/notes.txt", "no archive", 10,
+	                                 NULL) == 0);
+	CHECK(resoluto_conduit_put_bytes(conduit, "run/10/inbox/b.tar.gz", "another run", 11,
+	                                 NULL) == 0);
+	return conduit;
+}
+
+static void the_inbox_disk_holds_the_archives(void)
+{
+	CLEANUP(fd_close) int dir = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), disk = -1;
+	struct resoluto_conduit *conduit = filled_conduit();
+	struct inbox_entry entries[INBOX_ARCHIVES_MAX];
+	uint8_t block[INBOX_INDEX_SIZE];
+	char bytes[6] = { 0 };
+	struct stat st;
+	unsigned count;
+
+	CHECK(inbox_build(conduit, "run/1", dir, &disk, NULL) == 0);
+	CHECK(fstat(disk, &st) == 0 && (uint64_t) st.st_size == INBOX_DISK_SIZE &&
+	      st.st_nlink == 0);
+	CHECK(st.st_blocks < 1000 && (fcntl(disk, F_GETFL) & O_ACCMODE) == O_RDONLY);
+	CHECK(pread(disk, block, sizeof(block), 0) == (ssize_t) sizeof(block));
+	CHECK(inbox_index_parse(block, entries, &count) == 0 && count == 2);
+	CHECK_STR(entries[0].name, "a.tar.gz");
+	CHECK_STR(entries[1].name, "workspace.tar.gz");
+	CHECK(entries[1].length == 5 && entries[1].offset % INBOX_ALIGN == 0);
+	CHECK(pread(disk, bytes, 5, (off_t) entries[1].offset) == 5);
+	CHECK_STR(bytes, "hello");
+	resoluto_conduit_close(conduit);
+}
+
+static void an_index_that_lies_is_refused(void)
+{
+	struct inbox_entry good = { .name = "a.tar.gz", .offset = INBOX_ALIGN, .length = 10 },
+			   entry;
+	struct inbox_entry entries[INBOX_ARCHIVES_MAX];
+	uint8_t block[INBOX_INDEX_SIZE];
+	unsigned count;
+
+	inbox_index_write(&good, 1, block);
+	CHECK(inbox_index_parse(block, entries, &count) == 0 && count == 1);
+	block[8] = INBOX_ARCHIVES_MAX + 1;
+	CHECK(inbox_index_parse(block, entries, &count) == -EBADMSG);
+	memset(block, 0, sizeof(block));
+	CHECK(inbox_index_parse(block, entries, &count) == -EBADMSG);
+	entry = good;
+	entry.offset = 0;
+	inbox_index_write(&entry, 1, block);
+	CHECK(inbox_index_parse(block, entries, &count) == -EBADMSG);
+	entry.offset = INBOX_DISK_SIZE;
+	inbox_index_write(&entry, 1, block);
+	CHECK(inbox_index_parse(block, entries, &count) == -EBADMSG);
+	entry = good;
+	strcpy(entry.name, "../a.tar.gz");
+	inbox_index_write(&entry, 1, block);
+	CHECK(inbox_index_parse(block, entries, &count) == -EBADMSG);
+}
+
+static int open_image(const char *bytes, size_t len, enum image_kind kind)
+{
+	CLEANUP(fd_close) int dir = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1;
+	char path[256];
+
+	CHECK(replace_file_at(dir, "image", bytes, len, 0600, NULL) == 0);
+	snprintf(path, sizeof(path), "%s/image", state_dir);
+	return image_open(path, kind, false, &fd, NULL);
+}
+
+static void damaged_images_are_refused(void)
+{
+	char squashfs[200] = "hsqs", elf[200] = "\177ELF\2";
+	CLEANUP(fd_close) int fd = -1;
+	char path[256];
+
+	CHECK(open_image("", 0, IMAGE_INITRD) == -EBADMSG);
+	CHECK(open_image("x", 1, IMAGE_INITRD) == 0);
+	CHECK(open_image("nothing", 7, IMAGE_ROOTFS) == -EBADMSG);
+	squashfs[40] = (char) 200;
+	CHECK(open_image(squashfs, sizeof(squashfs), IMAGE_ROOTFS) == 0);
+	CHECK(open_image(squashfs, sizeof(squashfs) - 1, IMAGE_ROOTFS) == -EBADMSG);
+	CHECK(open_image(elf, sizeof(elf), IMAGE_KERNEL) == -EBADMSG);
+	snprintf(path, sizeof(path), "%s/missing", state_dir);
+	CHECK(image_open(path, IMAGE_KERNEL, false, &fd, NULL) == -ENOENT);
+	CHECK(image_open(state_dir, IMAGE_KERNEL, false, &fd, NULL) == -EINVAL);
+	CHECK(open_image("x", 1, IMAGE_INITRD) == 0);
+	snprintf(path, sizeof(path), "%s/image", state_dir);
+	CHECK(image_open(path, IMAGE_INITRD, true, &fd, NULL) == -EACCES);
+}
+
+static void a_scratch_disk_is_a_file_system(void)
+{
+	CLEANUP(fd_close) int dir = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1;
+	unsigned char magic[2];
+	struct stat st;
+
+	if (access("/sbin/mkfs.ext4", X_OK) < 0 && access("/usr/sbin/mkfs.ext4", X_OK) < 0)
+		SKIP("mkfs.ext4 is not installed");
+	CHECK(scratch_build(dir, 64 << 20, &fd, NULL) == 0);
+	CHECK(fstat(fd, &st) == 0 && st.st_size == 64 << 20 && st.st_nlink == 0);
+	CHECK(pread(fd, magic, 2, 1024 + 56) == 2 && magic[0] == 0x53 && magic[1] == 0xef);
+	fd_close(&fd);
+	CHECK(scratch_build(dir, 1 << 20, &fd, NULL) == -EINVAL);
+}
+
+int main(void)
+{
+	int r;
+
+	if (!mkdtemp(state_dir))
+		return 1;
+	RUN(a_run_is_claimed_once);
+	RUN(a_dead_run_goes_with_the_next_claim);
+	RUN(a_kept_run_stays_when_dead);
+	RUN(a_sweep_looks_at_labels);
+	RUN(a_sweep_kills_nobody_but_a_shim);
+	RUN(a_sweep_that_cannot_list_says_so);
+	RUN(slots_are_shared_between_processes);
+	RUN(slots_are_counted);
+	RUN(user_ranges_are_checked);
+	RUN(the_inbox_disk_holds_the_archives);
+	RUN(an_index_that_lies_is_refused);
+	RUN(damaged_images_are_refused);
+	RUN(a_scratch_disk_is_a_file_system);
+	r = check_done();
+	(void) remove_tree_at(AT_FDCWD, state_dir);
+	return r;
+}
