@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <signal.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 
 #include "base/clock.h"
@@ -98,6 +99,10 @@ static int deadline_time(struct loop_timer *timer)
 	switch (shim->deadline_step++) {
 	case 0:
 		shim->ending.stop = REASON_DEADLINE;
+		/* Told now, since the guest's verdict is read before QEMU has ended. */
+		snprintf(shim->state.reason, sizeof(shim->state.reason), "%s",
+		         reason_name(REASON_DEADLINE));
+		(void) shim_write_state(shim);
 		shim->signals |= UINT64_C(1) << SIGTERM;
 		timer->at_ms = clock_mono_ms() + DEADLINE_KILL_MS;
 		return shim_feed_guest(shim);
