@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Build the default base image: a small root file system with a whole python3, as a tar.
 #
-# By mmdebstrap from the distribution's own archive, as root or (in a user namespace) as anybody.  The same
-# archive gives the same tar: times are those of SOURCE_DATE_EPOCH or, without it, of the archive's release.
+# By mmdebstrap from the distribution's own archive, as root or (in a user namespace) as anybody.  With
+# SOURCE_DATE_EPOCH set, the same archive gives the same tar.
 set -euo pipefail
 
 usage() {
@@ -61,15 +61,19 @@ exclude=(--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/
 	--dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-include=/usr/share/locale/locale.alias'
 	--dpkgopt='path-exclude=/usr/share/lintian/*' --dpkgopt='path-exclude=/usr/share/zoneinfo/right/*')
 
-# The host's names must not travel; the guest gets its own.  In mode unshare the hook runs mapped as root.
-# shellcheck disable=SC2016
-clean='rm -rf "$1"/var/cache/apt "$1"/var/cache/debconf/*-old "$1"/var/lib/dpkg/*-old "$1"/var/log/* "$1"/tmp/* &&
-	mkdir -p "$1"/var/cache/apt/archives/partial &&
-	echo sandbox >"$1"/etc/hostname && : >"$1"/etc/resolv.conf && rm -f "$1"/etc/machine-id && : >"$1"/etc/machine-id &&
-	find "$1"/usr/lib/python3* -name __pycache__ -prune -exec rm -rf {} + &&
-	chroot "$1" python3 -m compileall -q --invalidation-mode unchecked-hash /usr/lib/python3.* >/dev/null'
+# Without this choice bookworm pulls in usrmerge, and with it all of perl (47 MB).
+merged=()
+if [ "$suite" = bookworm ]; then
+	packages=$packages,usr-is-merged
+	merged=(--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr)
+fi
 
-mmdebstrap --quiet --mode="$mode" --variant=essential --include="$packages" "${exclude[@]}" \
+# The host's names must not travel; the guest gets its own.
+# shellcheck disable=SC2016
+clean='rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/*.bin "$1"/var/cache/apt/archives/*.deb "$1"/var/cache/debconf/*-old "$1"/var/lib/dpkg/*-old \
+	"$1"/var/log/* "$1"/tmp/* && echo sandbox >"$1"/etc/hostname && : >"$1"/etc/resolv.conf && : >"$1"/etc/machine-id'
+
+mmdebstrap --quiet --mode="$mode" --variant=essential --include="$packages" "${exclude[@]}" "${merged[@]}" \
 	--customize-hook="$clean" --format=tar "$suite" "$part/base.tar"
 [ -s "$part/base.tar" ] || die "mmdebstrap made no tar"
 mv -f -- "$part/base.tar" "$out"

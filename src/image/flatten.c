@@ -354,7 +354,8 @@ static int write_layers(struct work *work, struct flatten_writer *writer, struct
 int flatten(const struct flatten_options *options, const struct flatten_sink *sink,
             struct flatten_stats *ret_stats, struct resoluto_err *err)
 {
-	CLEANUP(layer_locale_end) struct layer_locale locale = layer_locale_begin();
+	CLEANUP(layer_locale_end)
+	struct layer_locale locale __attribute__((unused)) = layer_locale_begin();
 	CLEANUP(work_done) struct work work = { .options = options };
 	struct flatten_writer writer = { .sink = sink,
 		                         .progress = options->progress,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -52,9 +53,13 @@ static void copy_message(const char *line, size_t len, struct program_words *wor
 			end--;
 	}
 	for (; line < end && n < sizeof(words->text) - 1; line++) {
-		if (msg && *line == '\\' && line + 1 < end)
-			line++;
-		words->text[n++] = *line >= ' ' && *line <= '~' ? *line : ' ';
+		bool is_escape = msg && *line == '\\' && line + 1 < end;
+
+		line += is_escape;
+		if (is_escape && strchr("nrt", *line))
+			words->text[n++] = ' ';
+		else
+			words->text[n++] = *line >= ' ' && *line <= '~' ? *line : ' ';
 	}
 	words->text[n] = '\0';
 }

@@ -543,6 +543,16 @@ static int add_named(struct tree *tree, struct tree_node *dir, const char *name,
 	return add_new(tree, dir, name, member, err);
 }
 
+/* Beneath a whiteout nothing can be: AUFS kept the data of its hard links in ".wh..wh.plnk/". */
+static bool is_beneath_whiteout(const char *path)
+{
+	for (const char *slash; (slash = strchr(path, '/')); path = slash + 1) {
+		if (strncmp(path, ".wh.", 4) == 0)
+			return true;
+	}
+	return false;
+}
+
 static int add_root(struct tree *tree, struct tree_member *member, struct resoluto_err *err)
 {
 	if (member->type != TREE_DIR)
@@ -565,6 +575,8 @@ static int add_checked(struct tree *tree, struct tree_member *member, bool white
 		return r;
 	if (!path[0])
 		return add_root(tree, member, err);
+	if (whiteouts && is_beneath_whiteout(path))
+		return 0;
 	slash = strrchr(path, '/');
 	is_whiteout = whiteouts && strncmp(slash ? slash + 1 : path, ".wh.", 4) == 0;
 	r = find_parent(tree, path, member->layer, !is_whiteout, &dir, &name, err);

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* skopeo.c - its command lines, and what its words mean. */
+#include <errno.h>
+
+#include "base/buf.h"
+#include "check.h"
+#include "image/program.h"
+#include "image/skopeo.h"
+#include "image/text.h"
+
+static void check_args(const struct skopeo *skopeo, enum skopeo_verb verb, const char *target,
+                       const char *want)
+{
+	struct strv args = { 0 };
+	struct buf line = BUF_INIT(4096);
+
+	CHECK(skopeo_args(skopeo, verb, target, &args) == 0);
+	for (size_t i = 0; i < args.count; i++)
+		buf_addf(&line, "%s%s", i ? " " : "", args.items[i]);
+	CHECK_STR(line.data, want);
+	strv_done(&args);
+	buf_done(&line);
+}
+
+static void command_lines(void)
+{
+	const struct platform amd64 = { .arch = "amd64" }, arm = { "arm", "v7" };
+	struct skopeo skopeo = { .source = "docker://localhost:5000/x:1",
+		                 .is_loopback = true,
+		                 .has_policy = true,
+		                 .platform = &amd64,
+		                 .authfile = "/auth",
+		                 .scratch = "/s" };
+
+	check_args(&skopeo, SKOPEO_COPY, "/s/image",
+	           "skopeo --tmpdir=/s --override-os=linux --override-arch=amd64 copy "
+	           "--authfile=/auth "
+	           "--src-tls-verify=false docker://localhost:5000/x:1 dir:/s/image");
+	check_args(&skopeo, SKOPEO_CONFIG, NULL,
+	           "skopeo --tmpdir=/s --override-os=linux --override-arch=amd64 inspect --config "
+	           "--raw "
+	           "--authfile=/auth --tls-verify=false docker://localhost:5000/x:1");
+	skopeo = (struct skopeo){ .source = "docker://quay.io/x:1",
+		                  .platform = &arm,
+		                  .scratch = "/s" };
+	check_args(
+		&skopeo, SKOPEO_SIZES, NULL,
+		"skopeo --tmpdir=/s --override-os=linux --override-arch=arm --override-variant=v7 "
+		"--insecure-policy inspect --no-tags docker://quay.io/x:1");
+}
+
+/* As skopeo 1.9 and registries say it. */
+static void words_have_meanings(void)
+{
+	static const struct {
+		const char *words;
+		int code;
+	} rows[] = {
+		{ "initializing source docker://localhost:5000/x:1: reading manifest 1 in "
+		  "localhost:5000/x: "
+		  "manifest unknown: manifest unknown",
+		  -ENOENT },
+		{ "reading manifest 1 in localhost:5000/x: name unknown: repository name not known "
+		  "to registry",
+		  -ENOENT },
+		{ "unable to retrieve auth token: invalid username/password: unauthorized",
+		  -EACCES },
+		{ "reading manifest latest in docker.io/library/zzz: errors:\ndenied: requested "
+		  "access to the "
+		  "resource is denied\nunauthorized: authentication required",
+		  -EACCES },
+		{ "writing blob: write /x: no space left on device", -ENOSPC },
+		{ "pinging container registry localhost:5000: Get \"http://localhost:5000/v2/\": "
+		  "dial tcp "
+		  "127.0.0.1:5000: connect: connection refused",
+		  -EHOSTUNREACH },
+		{ "Digest did not match, expected sha256:1, got sha256:2", -EBADMSG },
+		{ "no image found in manifest list for architecture s390x, variant \"\", OS linux",
+		  -ENOENT },
+		{ "something new", -EIO },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		printf("# %s\n", rows[i].words);
+		CHECK(skopeo_failure(rows[i].words) == rows[i].code);
+	}
+}
+
+static void last_words_are_one_clean_line(void)
+{
+	char text[2000];
+
+	CHECK_STR(program_words_of("time=\"2026\" level=info msg=\"x\"\n"
+	                           "time=\"2026\" level=fatal msg=\"reading \\\"a\\\": no\"\n")
+	                  .text,
+	          "reading \"a\": no");
+	CHECK_STR(program_words_of("level=fatal msg=\"errors:\\ndenied\\n\"\n").text,
+	          "errors: denied ");
+	CHECK_STR(program_words_of("plain words\n\n").text, "plain words");
+	CHECK_STR(program_words_of("bad \033[31mred\a").text, "bad  [31mred ");
+	CHECK_STR(program_words_of("").text, "it said nothing");
+	CHECK_STR(program_words_of("\n\n").text, "it said nothing");
+	memset(text, 'x', sizeof(text));
+	text[1999] = '\0';
+	CHECK(strlen(program_words_of(text).text) == PROGRAM_WORDS_MAX - 1);
+	CHECK(strlen(text_clean(text).text) == TEXT_CLEAN_MAX + 3);
+	CHECK_STR(text_clean("a\tb\xff").text, "a?b?");
+}
+
+int main(void)
+{
+	RUN(command_lines);
+	RUN(words_have_meanings);
+	RUN(last_words_are_one_clean_line);
+	return check_done();
+}
