@@ -26,6 +26,9 @@ const struct variable environment_table[] = {
 	{ "RESOLUTO_LOCAL_QEMU", "the emulator (default: qemu-system-<machine> in PATH)" },
 	{ "RESOLUTO_LOCAL_KERNEL", "kernel of the sandboxes" },
 	{ "RESOLUTO_LOCAL_INITRD", "initramfs of the sandboxes, with the runner" },
+	{ "RESOLUTO_LOCAL_MACHINE", "row of the table of machines: QEMU's machine type and command "
+	                            "line (default: the one for "
+	                            "this CPU)" },
 	{ "RESOLUTO_LOCAL_MAX_RUNS", "how many sandboxes run at once (default: one per 512 MiB of "
 	                             "available memory); further ones wait" },
 	{ "RESOLUTO_LOCAL_UIDS",

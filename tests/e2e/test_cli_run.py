@@ -1,0 +1,636 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line with real sandboxes: exact bytes, exit codes, JSON, signals, and bad input that must get a clear
+error and lose nothing.  A boot costs seconds under emulation: what can share one does."""
+import base64
+import hashlib
+import io
+import json
+import os
+import pathlib
+import pty
+import re
+import resource
+import select
+import shlex
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import tarfile
+import textwrap
+
+import jsonschema
+import pytest
+
+from conftest import Processes, needed, wait_until
+
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="session")
+def validator(pytestconfig):
+    schema = json.loads((pathlib.Path(__file__).parents[2] / "spec/run-result.schema.json").read_text())
+    return jsonschema.Draft202012Validator(schema)
+
+
+@pytest.fixture
+def as_json(sandbox, validator):
+    """run --json: the valid result, the exit code, and what stood on standard error."""
+    def run(*arguments, **options):
+        done = sandbox.run("run", "--json", *arguments, **options)
+        result = json.loads(done.stdout)
+        validator.validate(result)
+        assert done.stdout.count(b"\n") == 1 and done.stdout.endswith(b"\n")
+        return result, done.returncode, done.stderr
+    return run
+
+
+def python(text):
+    return ("python3", "-c", textwrap.dedent(text))
+
+
+def shell(text):
+    return ("/bin/sh", "-c", text)
+
+
+def bytes_of(result, stream):
+    text = result[stream]
+    return base64.b64decode(text) if result["output_encoding"] == "base64" else text.encode()
+
+
+def check_failed(done, code, *words):
+    err = done.stderr.decode(errors="replace")
+    assert done.returncode == code, err
+    assert done.stdout == b""
+    assert err.startswith("resoluto-sandbox: "), err
+    for word in words:
+        assert word in err, err
+    assert "\x1b" not in err
+
+
+def in_small_places(sandbox, size, variables, arguments, **options):
+    """`resoluto-sandbox ARGUMENTS` where the folders of these variables are file systems of so many MiB: in a mount
+    namespace of its own, so that nothing has to be cleaned up.  Returns the run and what was left in the folders."""
+    mounts = "; ".join(f'mount -t tmpfs -o size={size}m,mode=0700 tmpfs "${name}"' for name in variables)
+    left = "; ".join(f'find "${name}" -type f' for name in variables)
+    command = f"{mounts}; {shlex.join([sandbox.cli, *map(str, arguments)])}; code=$?; {{ {left}; }} >&3; exit $code"
+    with open(os.memfd_create("left"), "w+b") as file:
+        done = subprocess.run(["unshare", "--mount", "--propagation", "private", "bash", "-c", "exec 3>&%d; %s" % (
+            file.fileno(), command)], env={**sandbox.env, **{k: str(v) for k, v in variables.items()}},
+            capture_output=True, timeout=300, pass_fds=[file.fileno()], **options)
+        file.seek(0)
+        return done, file.read().decode().split()
+
+
+# bytes
+
+EXACT = r"""
+import os
+os.write(1, b"first\n\n\n")
+os.write(2, b"error\r\n")
+os.write(1, bytes(range(256)) * 300)
+os.write(1, b"\xe2\x80\xa8 grave \xff\xfe \0 \0\n")
+os.write(1, b'{"event": "close", "data": {}}\n')
+os.write(2, b"\n")
+os.write(1, b"x" * 200000)
+os.write(2, "ünïcödé".encode() * 100)
+os.write(1, b"\nno newline at the end")
+"""
+EXACT_OUT = (b"first\n\n\n" + bytes(range(256)) * 300 + b"\xe2\x80\xa8 grave \xff\xfe \0 \0\n"
+             b'{"event": "close", "data": {}}\n' + b"x" * 200000 + b"\nno newline at the end")
+EXACT_ERR = b"error\r\n" + b"\n" + "ünïcödé".encode() * 100
+
+
+def test_the_programs_bytes_come_out_exactly(sandbox):
+    done = sandbox.run("run", "--", *python(EXACT))
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout == EXACT_OUT
+    assert done.stderr == EXACT_ERR, "nothing of ours where there is no terminal"
+
+
+def test_the_same_bytes_in_json(as_json):
+    result, code, err = as_json("--max-output", "2Mi", "--label", "who=me", "--timings", "--", *python(EXACT))
+    assert code == 0 and result["ok"] and result["ran"]
+    assert bytes_of(result, "stdout") == EXACT_OUT
+    assert bytes_of(result, "stderr") == EXACT_ERR
+    assert len(bytes_of(result, "output")) == len(EXACT_OUT) + len(EXACT_ERR)
+    assert result["output_dropped_bytes"] == 0
+    assert result["disposition"] == "completed" and result["reason"] == ""
+    isolation = result["isolation"]
+    assert isolation["own_kernel"] is True and isolation["verdict"] == "protected"
+    assert isolation["accel"] in ("kvm", "tcg")
+    host = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert isolation["guest_boot_id"] not in ("", host)
+    assert result["timings_ms"]["total"] >= result["timings_ms"]["boot"] > 0
+    assert re.search(rb"^total +\d+\.\d{3} s$", err, re.M)
+
+
+def test_too_much_output_keeps_head_and_tail(as_json):
+    result, code, _ = as_json("--max-output", "4Ki", "--", *python("""
+        import os
+        for i in range(100000): os.write(1, b"%06d\\n" % i)
+    """))
+    output = bytes_of(result, "output")
+    assert code == 0
+    assert output.startswith(b"000000\n000001\n") and output.endswith(b"099999\n")
+    assert len(output) <= 5 * 1024
+    assert result["output_dropped_bytes"] >= 7 * 100000 - 5 * 1024
+
+
+def test_output_comes_at_once_and_input_in_lines(sandbox):
+    """Each answer is seen before the next question is asked."""
+    run = sandbox.start("run", "-i", "--", "cat")
+    for i in range(20):
+        run.stdin.write(b"line %d\n" % i)
+        run.stdin.flush()
+        assert run.stdout.readline() == b"line %d\n" % i
+    run.stdin.write(b"the end")
+    out, err = run.communicate(timeout=120)
+    assert (run.returncode, out, err) == (0, b"the end", b"")
+
+
+def test_much_input_arrives_whole(sandbox, tmp_path):
+    content = os.urandom(8 * MIB)
+    path = tmp_path / "input"
+    path.write_bytes(content)
+    digest = hashlib.sha256(content).hexdigest().encode()
+    done = sandbox.run("run", "--stdin", path, "--", "sha256sum")
+    assert (done.returncode, done.stdout) == (0, digest + b"  -\n"), done.stderr
+    done = sandbox.run("run", "--stdin", "-", "--", "sha256sum", input=content)
+    assert (done.returncode, done.stdout) == (0, digest + b"  -\n"), done.stderr
+
+
+def test_a_program_that_does_not_read_its_input_does_not_hang(sandbox):
+    done = sandbox.run("run", "-i", "--", "head", "-c", "4", input=b"abcdefgh" * MIB)
+    assert (done.returncode, done.stdout) == (0, b"abcd"), done.stderr
+    done = sandbox.run("run", "--", "cat", stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stdout) == (0, b""), "without -i there is nothing to read"
+
+
+def test_a_reader_that_goes_away_stops_the_run(sandbox):
+    run = sandbox.start("run", "--id", "cli-epipe", "--", "yes")
+    assert run.stdout.read(1000) == b"y\n" * 500
+    run.stdout.close()
+    assert run.wait(timeout=120) == 128 + signal.SIGPIPE
+    assert run.stderr.read() == b""
+    assert not Processes.qemu_of("cli-epipe")
+    assert sandbox.runs() == []
+
+
+def test_a_slow_reader_slows_the_program_down_and_can_be_interrupted(sandbox):
+    run = sandbox.start("run", "--id", "cli-slow", "--", "yes")
+    assert run.stdout.read(2) == b"y\n"
+    shim = wait_until(lambda: [p for p in Processes.children(run.pid)], "the shim")[0]
+    written = pathlib.Path(f"/proc/{shim}/io")
+
+    def stands_still():
+        before = written.read_text()
+        return not select.select([], [], [], 1)[0] and written.read_text() == before
+    wait_until(stands_still, "the writing to stop while nobody reads", 240)
+    run.send_signal(signal.SIGINT)
+    run.send_signal(signal.SIGTERM)
+    assert run.wait(timeout=60) in (128 + signal.SIGINT, 128 + signal.SIGTERM)
+    assert sandbox.runs() == []
+
+
+def read_terminal(sandbox, *arguments, env=None):
+    """What a terminal would get, and the exit code."""
+    ours, theirs = pty.openpty()
+    run = sandbox.start(*arguments, stdin=theirs, stdout=theirs, stderr=theirs, env=env)
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            piece = os.read(ours, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        seen += piece
+    os.close(ours)
+    return seen, run.wait(timeout=60)
+
+
+def on_screen(seen):
+    """The lines as they stand on the screen in the end."""
+    lines, line, column = [], [], 0
+    for char in seen.decode():
+        if char == "\n":
+            lines, line, column = [*lines, "".join(line).rstrip()], [], 0
+        elif char == "\r":
+            column = 0
+        else:
+            line[column:column + 1] = [char]
+            column += 1
+    return [*lines, "".join(line).rstrip()]
+
+
+def test_progress_on_a_terminal_is_gone_before_the_first_byte(sandbox):
+    seen, code = read_terminal(sandbox, "run", "--", *shell("echo out; echo err >&2; printf end"),
+                               env={"NO_COLOR": "1"})
+    assert code == 0
+    assert b"\x1b" not in seen, "no colours, no escapes"
+    assert seen.count(b"\r") > 3, "there was progress"
+    assert sorted(on_screen(seen)) == ["end", "err", "out"]
+    quiet, code = read_terminal(sandbox, "run", "--quiet", "--", "echo", "out")
+    assert (quiet, code) == (b"out\r\n", 0)
+
+
+# exit codes
+
+SEGFAULT = "import os, signal; signal.signal(signal.SIGSEGV, signal.SIG_DFL); os.kill(os.getpid(), signal.SIGSEGV)"
+
+
+@pytest.mark.parametrize("program, code, words", [
+    (shell("exit 3"), 3, []),
+    (shell("exit 255"), 255, []),
+    (shell("kill -9 $$"), 137, ["killed by signal 9"]),
+    (("python3", "-c", SEGFAULT), 139, ["killed by signal 11"]),
+    (("no-such-program",), 127, ["not-found", "no-such-program"]),
+    (("/etc/passwd",), 126, ["not-executable", "/etc/passwd"]),
+    (("/",), 126, ["not-executable"]),
+])
+def test_exit_codes(sandbox, program, code, words):
+    done = sandbox.run("run", "--", *program)
+    assert done.returncode == code, done.stderr
+    if words:
+        check_failed(done, code, *words)
+    else:
+        assert (done.stdout, done.stderr) == (b"", b"")
+
+
+def test_a_deadline(as_json):
+    result, code, err = as_json("--deadline", "12s", "--", *shell("trap '' TERM; echo up; while :; do sleep 1; done"))
+    assert code == 124 and result["reason"] == "deadline" and not result["ok"]
+    assert b"deadline" in err
+    assert bytes_of(result, "stdout") in (b"up\n", b""), "what was written before is not lost"
+
+
+def test_out_of_memory_is_said(as_json):
+    result, code, err = as_json("--memory", "192Mi", "--", *python("""
+        data = []
+        while True: data.append(bytearray(b"x" * (8 << 20)))
+    """))
+    assert code == 137 and result["signal"] == 9
+    assert result["reason"] == "out-of-memory"
+    assert b"out-of-memory" in err and b"--memory" in err
+
+
+def test_a_full_file_system_in_the_guest(sandbox):
+    done = sandbox.run("run", "--memory", "192Mi", "--", *shell("head -c 2000000000 /dev/zero > /tmp/x; rc=$?; rm -f /tmp/x; exit $rc"))
+    assert done.returncode in (1, 137), done.stderr
+    assert b"No space left" in done.stderr or b"out-of-memory" in done.stderr
+
+
+# signals
+
+def test_signals_reach_the_program(sandbox):
+    run = sandbox.start("run", "--", *python("""
+        import signal, sys
+        got = []
+        for name in ("SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGQUIT"):
+            signal.signal(getattr(signal, name), lambda number, frame: got.append(signal.Signals(number).name))
+        print("up", flush=True)
+        while len(got) < 4:
+            signal.pause()
+            print(*got[-1:], flush=True)
+        sys.exit(42)
+    """))
+    assert run.stdout.readline() == b"up\n", run.stderr.read()
+    for name in ("SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGQUIT"):
+        run.send_signal(getattr(signal, name))
+        assert run.stdout.readline().strip() == name.encode()
+    assert run.wait(timeout=60) == 42
+    assert run.stderr.read() == b""
+
+
+def test_a_signal_before_the_program_runs(sandbox):
+    run = sandbox.start("run", "--id", "cli-early", "--", "sleep", "600")
+    wait_until(lambda: Processes.qemu_of("cli-early") or run.poll() is not None, "the sandbox to boot")
+    run.send_signal(signal.SIGTERM)
+    _, err = run.communicate(timeout=120)
+    assert run.returncode == 128 + signal.SIGTERM, err
+    assert not Processes.qemu_of("cli-early") and sandbox.runs() == []
+
+
+# what the program gets
+
+def test_environment_user_and_directory(sandbox, tmp_path):
+    env_file = tmp_path / "a.env"
+    env_file.write_text("# comment\nexport FILE='from file'\nBOTH=file\n")
+    done = sandbox.run("run", "--env-file", env_file, "--env", "BOTH=option", "--env", "PASSED", "--workdir", "/tmp",
+                       "--user", "1234:2345", "--", *python("""
+        import json, os
+        print(json.dumps({"env": dict(os.environ), "cwd": os.getcwd(), "ids": [os.getuid(), os.getgid()],
+                          "caps": [l.split()[1] for l in open("/proc/self/status") if l.startswith("Cap")]}))
+    """), env={"PASSED": "from here", "NOT_PASSED": "secret"})
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert seen["env"]["FILE"] == "from file"
+    assert seen["env"]["BOTH"] == "option"
+    assert seen["env"]["PASSED"] == "from here"
+    assert "NOT_PASSED" not in seen["env"]
+    assert not [name for name in seen["env"] if name.startswith("RESOLUTO_")]
+    assert seen["cwd"] == "/tmp" and seen["ids"] == [1234, 2345]
+    assert all(int(caps, 16) == 0 for caps in seen["caps"])
+
+
+def test_hooks(sandbox, tmp_path):
+    done = sandbox.run("run", "--setup", "echo prepared > /tmp/note && id -u >> /tmp/note", "--cleanup",
+                       '["/bin/sh", "-c", "exit 5"]', "--", *shell("cat /tmp/note; exit 4"))
+    assert (done.returncode, done.stdout) == (4, b"prepared\n1000\n"), done.stderr
+    done = sandbox.run("run", "--setup", "echo broken >&2; exit 9", "--", "echo", "never")
+    check_failed(done, 125, "setup-failed")
+
+
+def test_a_large_command_line_and_environment(sandbox, tmp_path):
+    """2 MB of arguments and 1 MB of variables work; one string over the kernel's limit is 126 and says so."""
+    def large_stack():
+        resource.setrlimit(resource.RLIMIT_STACK, (64 * MIB, resource.getrlimit(resource.RLIMIT_STACK)[1]))
+    words = ["a" * 100000] * 20
+    env_file = tmp_path / "large.env"
+    env_file.write_text("".join(f"LARGE{i}={'v' * 100000}\n" for i in range(10)))
+    done = sandbox.run("run", "--env-file", env_file, "--", *python("""
+        import os, sys
+        print(len("".join(sys.argv[1:])), sum(len(v) for k, v in os.environ.items() if k.startswith("LARGE")))
+    """), *words, preexec_fn=large_stack)
+    assert (done.returncode, done.stdout) == (0, b"2000000 1000000\n"), done.stderr
+    env_file.write_text(f"HUGE={'v' * 200000}\n")
+    done = sandbox.run("run", "--env-file", env_file, "--", "true")
+    check_failed(done, 126, "arguments-too-large")
+    assert re.search(rb"\d{5,}", done.stderr), "the sizes are told"
+
+
+# workspaces and outputs
+
+@pytest.fixture
+def odd_workspace(tmp_path):
+    """Everything a folder can hold."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "plain.txt").write_text("plain\n")
+    (work / "empty").mkdir()
+    os.mkfifo(work / "fifo")
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(work / "socket"))
+    listener.close()
+    if os.geteuid() == 0:
+        os.mknod(work / "device", stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    (work / "absolute").symlink_to("/etc/passwd")
+    (work / "climbing").symlink_to("../../outside")
+    (work / "inside").symlink_to("plain.txt")
+    (work / "node_modules").mkdir()
+    (work / "node_modules/left.js").write_text("out")
+    with open(os.fsencode(work) + b"/not-utf8-\xff\xfe", "wb") as file:
+        file.write(b"bytes\n")
+    with open(work / "sparse", "wb") as file:
+        file.truncate(10 << 30)
+        file.seek(5 << 30)
+        file.write(b"needle")
+    script = work / "run.sh"
+    script.write_text("#!/bin/sh\necho executable\n")
+    script.chmod(0o755)
+    return work
+
+
+def test_a_workspace_with_everything_in_it(sandbox, odd_workspace, tmp_path):
+    outputs = tmp_path / "outputs"
+    done = sandbox.run("run", "--workspace", odd_workspace, "--output", "made/**", "--output-dir", outputs, "--",
+                       *python(r"""
+        import os, subprocess
+        for name in sorted(os.listdir(b".")): print(name, oct(os.lstat(name).st_mode & 0o7777))
+        print(os.stat("sparse").st_size, os.stat("sparse").st_blocks < 10000)
+        with open("sparse", "rb") as file:
+            file.seek(5 << 30); print(file.read(6))
+        print(open("inside").read(), end="")
+        print(subprocess.run("./run.sh", capture_output=True).stdout)
+        os.makedirs(b"made/deep")
+        open(b"made/deep/odd-\xff", "wb").write(b"odd")
+        os.symlink("/etc/passwd", "made/link-out")
+        os.symlink("deep", "made/link-in")
+    """))
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.decode().splitlines()
+    names = [line.rsplit(" ", 1)[0] for line in lines if line.startswith("b'")]
+    assert names[:6] == ["b'empty'", "b'inside'", "b'not-utf8-\\xff\\xfe'", "b'plain.txt'", "b'run.sh'", "b'sparse'"]
+    assert "10737418240 True" in lines and "b'needle'" in lines
+    assert "plain" in lines and "b'executable\\n'" in lines
+    assert open(os.fsencode(outputs) + b"/made/deep/odd-\xff", "rb").read() == b"odd"
+    assert not os.path.lexists(outputs / "made/link-out"), "links that point out do not come back"
+    assert (odd_workspace / "plain.txt").read_text() == "plain\n"
+    assert not (odd_workspace / "made").exists()
+
+
+def test_fifty_thousand_files(sandbox, tmp_path):
+    work = tmp_path / "many"
+    for folder in range(50):
+        (work / f"d{folder}").mkdir(parents=True)
+        for file in range(1000):
+            (work / f"d{folder}/f{file}").write_bytes(b"x")
+    done = sandbox.run("run", "--workspace", work, "--", *shell("find . -type f | wc -l"))
+    assert (done.returncode, done.stdout.strip()) == (0, b"50000"), done.stderr
+
+
+def test_a_workspace_that_cannot_be_read_in_places_is_refused(sandbox, tmp_path):
+    """As root everything can be read; an entry that vanishes or may not be opened is the same to us."""
+    if os.geteuid() == 0:
+        pytest.skip("root reads everything: tests/e2e/test_ordinary_user.py has this case")
+    work = tmp_path / "work"
+    (work / "closed").mkdir(parents=True, mode=0)
+    done = sandbox.run("run", "--workspace", work, "--", "true")
+    check_failed(done, 125, "closed", "Permission denied")
+
+
+def test_outputs_come_back_whatever_the_exit_code(as_json, tmp_path):
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "old.txt").write_text("old")
+    result, code, _ = as_json("--workspace", work, "--output", "*.txt", "--output", "result.json", "--",
+                              *shell("echo new > new.txt; echo '{\"answer\": 42}' > result.json; exit 6"))
+    assert code == 6
+    assert result["artifacts"] == ["new.txt", "old.txt", "result.json"]
+    assert result["result"] == {"answer": 42}
+    assert (work / "new.txt").read_text() == "new\n"
+
+
+def test_keep_leaves_the_run_and_nothing_else_does(sandbox):
+    done = sandbox.run("run", "--keep", "--id", "cli-keep", "--", "echo", "kept")
+    assert (done.returncode, done.stdout) == (0, b"kept\n")
+    assert sandbox.runs() == ["cli-keep"]
+    again = sandbox.run("run", "--id", "cli-keep", "--", "true")
+    check_failed(again, 125, "cli-keep", "already")
+    shutil.rmtree(sandbox.state / "runs/cli-keep")
+
+
+def test_credentials_are_taken_out_and_counted(as_json):
+    secret = "ghp_" + "a1B2" * 9
+    result, code, _ = as_json("--", "echo", f"token {secret} end")
+    assert code == 0
+    assert secret.encode() not in bytes_of(result, "output") and result["redactions"] == 1
+    result, code, _ = as_json("--no-redact-patterns", "--", "echo", f"token {secret} end")
+    assert bytes_of(result, "output") == f"token {secret} end\n".encode() and result["redactions"] == 0
+
+
+# images
+
+def tar_of(path, *members):
+    """members: (name, kind, content or target)."""
+    with tarfile.open(path, "w") as tar:
+        for name, kind, content in members:
+            info = tarfile.TarInfo(name)
+            info.type = kind
+            if kind == tarfile.REGTYPE:
+                info.size = len(content)
+                info.mode = 0o755
+                tar.addfile(info, io.BytesIO(content))
+            else:
+                info.linkname = content or ""
+                tar.addfile(info)
+    return path
+
+
+@pytest.mark.parametrize("ref, words", [
+    ("no-such-image:1", ["no-such-image:1"]),
+    ("oci:{tmp}/none", ["none"]),
+    ("docker-archive:{tmp}/none.tar", ["none.tar"]),
+    ("tar:{tmp}/none.tar", ["none.tar", "No such file or directory"]),
+    ("rootfs:{tmp}/none", ["none", "No such file or directory"]),
+    ("dir:{tmp}/none", ["none"]),
+    ("tar:{tmp}/garbage.tar", ["garbage.tar"]),
+    ("localhost:1/x@sha256:" + "0" * 64, ["localhost:1"]),
+])
+def test_an_image_that_is_not_there(sandbox, tmp_path, ref, words):
+    (tmp_path / "garbage.tar").write_bytes(os.urandom(100000))
+    done = sandbox.run("run", "--image", ref.format(tmp=tmp_path), "--", "true")
+    check_failed(done, 125, *words)
+    assert sandbox.runs() == []
+
+
+@pytest.mark.parametrize("members", [
+    [("../escape", tarfile.REGTYPE, b"x")],
+    [("a/../../escape", tarfile.REGTYPE, b"x")],
+    [("link", tarfile.SYMTYPE, "/tmp"), ("link/escape", tarfile.REGTYPE, b"x")],
+    [("hard", tarfile.LNKTYPE, "../../etc/passwd")],
+], ids=["climbing", "climbing inside", "through a link", "hard link out"])
+def test_a_hostile_archive_writes_nothing_outside(sandbox, tmp_path, members):
+    """Refused, or taken as what it means inside of the image: never a file of the host."""
+    path = tar_of(tmp_path / "hostile.tar", ("bin/x", tarfile.REGTYPE, b"x"), *members)
+    done = sandbox.run("image", "import", f"tar:{path}", "hostile:1", env={"RESOLUTO_CACHE_DIR": str(tmp_path / "cache")})
+    assert done.returncode in (0, 125), done.stderr
+    for place in ("/tmp/escape", tmp_path / "escape", tmp_path.parent / "escape", "/escape"):
+        assert not os.path.lexists(place)
+    if done.returncode:
+        check_failed(done, 125, "hostile.tar")
+
+
+def test_an_image_with_only_a_static_program(sandbox, tmp_path):
+    source = tmp_path / "hello.c"
+    source.write_text('#include <unistd.h>\nint main(void) { return write(1, "static\\n", 7) == 7 ? 9 : 1; }\n')
+    subprocess.run(["cc", "-static", "-O2", "-o", tmp_path / "hello", source], check=True)
+    path = tar_of(tmp_path / "static.tar", ("hello", tarfile.REGTYPE, (tmp_path / "hello").read_bytes()))
+    done = sandbox.run("run", "--image", f"tar:{path}", "--", "/hello")
+    assert (done.returncode, done.stdout) == (9, b"static\n"), done.stderr
+
+
+def test_images_have_names_until_they_are_removed(sandbox, tmp_path):
+    env = {"RESOLUTO_CACHE_DIR": str(tmp_path / "cache")}
+    path = tar_of(tmp_path / "x.tar", ("bin/x", tarfile.REGTYPE, b"x" * 1000))
+    assert sandbox.run("image", "import", f"tar:{path}", "mine:1", env=env).returncode == 0
+    listed = json.loads(sandbox.run("image", "ls", "--json", env=env).stdout)
+    mine = [image for image in listed if image["ref"].endswith("mine:1")]
+    assert len(mine) == 1 and re.fullmatch(r"sha256:[0-9a-f]{64}", mine[0]["digest"])
+    assert pathlib.Path(mine[0]["path"]).stat().st_size == mine[0]["size_bytes"]
+    assert b"mine:1" in sandbox.run("image", "ls", env=env).stdout
+    for image in listed:
+        if image["digest"] == mine[0]["digest"]:
+            assert sandbox.run("image", "rm", image["ref"], env=env).returncode == 0
+    assert sandbox.run("image", "prune", env=env).returncode == 0
+    assert not list((tmp_path / "cache").rglob("*.squashfs"))
+    check_failed(sandbox.run("image", "rm", "mine:1", env=env), 125, "mine:1")
+
+
+# what the machine lacks
+
+@pytest.mark.parametrize("variable", ["RESOLUTO_LOCAL_KERNEL", "RESOLUTO_LOCAL_INITRD", "RESOLUTO_LOCAL_QEMU"])
+def test_a_file_that_is_not_there(sandbox, variable):
+    check_failed(sandbox.run("run", "--", "true", env={variable: "/no/such/file"}), 125, "/no/such/file",
+                 "No such file or directory")
+    assert sandbox.runs() == []
+
+
+def test_a_kernel_that_is_cut_off(sandbox, tmp_path):
+    whole = pathlib.Path(needed("RESOLUTO_TEST_KERNEL")).read_bytes()
+    cut = tmp_path / "vmlinux"
+    cut.write_bytes(whole[:len(whole) // 3])
+    done = sandbox.run("run", "--", "true", env={"RESOLUTO_LOCAL_KERNEL": str(cut)})
+    check_failed(done, 125)
+    assert re.search(rb"boot-failed|emulator-failed|guest-panic|guest-reset|refused", done.stderr), done.stderr
+    assert sandbox.runs() == []
+
+
+def test_a_guest_kernel_that_panics(as_json, tmp_path):
+    """An initramfs without an init: the kernel has nothing to start."""
+    empty = tmp_path / "initrd.img"
+    name = b"TRAILER!!!\0"
+    empty.write_bytes((b"070701" + b"0" * 88 + b"%08x" % len(name) + b"0" * 8 + name).ljust(512, b"\0"))
+    result, code, err = as_json("--", "true", env={"RESOLUTO_LOCAL_INITRD": str(empty)})
+    assert code == 125 and not result["ran"]
+    assert result["reason"] in ("guest-panic", "boot-failed")
+    assert "Kernel panic" in result["substrate_logs"]
+    assert b"Kernel panic" in err and b"\x1b" not in err, "the end of the console is shown, made harmless"
+
+
+def test_a_cached_image_that_is_cut_off(sandbox, tmp_path):
+    env = {"RESOLUTO_CACHE_DIR": str(tmp_path / "cache")}
+    path = tar_of(tmp_path / "x.tar", ("bin/x", tarfile.REGTYPE, os.urandom(1 * MIB)))
+    assert sandbox.run("image", "import", f"tar:{path}", "cut:1", env=env).returncode == 0
+    squashfs = next((tmp_path / "cache").rglob("*.squashfs"))
+    squashfs.chmod(0o644)
+    os.truncate(squashfs, 200000)
+    done = sandbox.run("run", "--image", "cut:1", "--pull", "never", "--", "/bin/x", env=env)
+    check_failed(done, 125)
+    assert sandbox.runs() == []
+
+
+@pytest.mark.parametrize("size, words", [("16Mi", ["memory"]), ("1Pi", ["memory"])], ids=["small", "large"])
+def test_memory_that_cannot_be(sandbox, size, words):
+    done = sandbox.run("run", "--memory", size, "--", "true")
+    assert done.returncode in (2, 125)
+    check_failed(done, done.returncode, *words)
+    assert sandbox.runs() == []
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+
+
+@needs_root
+def test_a_cache_that_is_full(sandbox, tmp_path):
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    path = tar_of(tmp_path / "large.tar", ("large", tarfile.REGTYPE, os.urandom(16 * MIB)))
+    done, left = in_small_places(sandbox, 4, {"RESOLUTO_CACHE_DIR": cache},
+                                 ["image", "import", f"tar:{path}", "large:1"])
+    check_failed(done, 125, "No space left on device")
+    assert not [name for name in left if "squashfs" in name or "part" in name], left
+
+
+@needs_root
+def test_a_conduit_that_is_full(sandbox, tmp_path):
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    done, left = in_small_places(sandbox, 8, {"RESOLUTO_STATE_DIR": state},
+                                 ["run", "--", *shell("head -c 100000000 /dev/zero | tr '\\0' x; echo the end")])
+    assert done.returncode == 125, done.stderr[-500:]
+    assert b"store-full" in done.stderr
+    assert not [name for name in left if "/runs/" in name], left
+
+
+# doctor of a machine that works
+
+def test_doctor_is_content(sandbox):
+    done = sandbox.run("doctor", "--fix")
+    assert done.returncode == 0, done.stdout
+    assert b"[MISSING]" not in done.stdout
+    told = json.loads(sandbox.run("doctor", "--json").stdout)
+    assert told["ok"] is True
