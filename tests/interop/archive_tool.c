@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -35,11 +34,19 @@ static ssize_t read_stdin(void *ctx, void *bytes, size_t cap)
 	return n < 0 ? -errno : n;
 }
 
+/* The most memory this program has held, of /proc/self/status (that of getrusage() counts the parent's
+ * before the exec). */
 static long peak_kib(void)
 {
-	struct rusage usage;
+	char text[4096] = "";
+	const char *line;
+	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
 
-	return getrusage(RUSAGE_SELF, &usage) < 0 ? -1 : usage.ru_maxrss;
+	if (fd < 0 || read_up_to(fd, text, sizeof(text) - 1) < 0)
+		return -1;
+	close(fd);
+	line = strstr(text, "VmHWM:");
+	return line ? strtol(line + strlen("VmHWM:"), NULL, 10) : -1;
 }
 
 static int do_pack(int dirfd, const struct pack_options *options, struct resoluto_err *err)
@@ -51,10 +58,10 @@ static int do_pack(int dirfd, const struct pack_options *options, struct resolut
 	if (r == 0)
 		fprintf(stderr,
 		        "{\"entries\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"excluded\": %" PRIu64
-		        ", \"special\": %" PRIu64 ", \"links_out\": %" PRIu64 ", \"unreadable\": %" PRIu64
-		        ", \"peak_kib\": %ld}\n",
-		        report.entries, report.bytes, report.excluded, report.special, report.links_out,
-		        report.unreadable, peak_kib());
+		        ", \"special\": %" PRIu64 ", \"links_out\": %" PRIu64
+		        ", \"unreadable\": %" PRIu64 ", \"peak_kib\": %ld}\n",
+		        report.entries, report.bytes, report.excluded, report.special,
+		        report.links_out, report.unreadable, peak_kib());
 	return r;
 }
 
@@ -101,7 +108,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	if (strcmp(argv[1], "pack") == 0)
-		r = do_pack(dirfd, &(struct pack_options){ .excludes = none, .globs = globs }, &err);
+		r = do_pack(dirfd, &(struct pack_options){ .excludes = none, .globs = globs },
+		            &err);
 	else if (strcmp(argv[1], "stage") == 0)
 		r = do_pack(dirfd, &(struct pack_options){ 0 }, &err);
 	else if (strcmp(argv[1], "unpack") == 0)
