@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Emitting and tailing events, ours against the Python original, interleaved in one run.
+
+Both redact each line, write it as an event and store chunks as files of a directory; both read all chunks back into
+events.  The original flushes each chunk to disk, ours (as a run does) only renames it into place, so emitting is
+also measured with a flush of each chunk: "emit, flushed"."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+import sandbox  # noqa: E402
+
+OURS_LINES, ORIGINAL_LINES = 1_000_000, 100_000
+
+
+def programs():
+    build = os.environ.get("RESOLUTO_BUILD_DIR", str(sandbox.ROOT / "build"))
+    original = os.environ.get("RESOLUTO_TEST_ORIGINAL")
+    if not original or not pathlib.Path(original, "resoluto").is_dir():
+        sys.exit("set RESOLUTO_TEST_ORIGINAL to a folder into which the original was installed:"
+                 " pip install --ignore-requires-python --target DIR resoluto-sandbox==0.1.0 pydantic")
+    subprocess.run(["ninja", "-C", build, "bench/events_bench"], check=True, stdout=subprocess.DEVNULL)
+    # With the interpreter's own packages behind the folder, since pydantic may be in either.
+    python = [sys.executable, str(pathlib.Path(__file__).with_name("events_original.py"))]
+    return [f"{build}/bench/events_bench"], python, dict(os.environ, PYTHONPATH=original)
+
+
+def seconds(argv, env):
+    done = subprocess.run(argv, env=env, stdout=subprocess.PIPE, check=True, text=True)
+    took, count = done.stdout.split()
+    return float(took), int(count)
+
+
+def one_round(ours, original, env, rates):
+    with tempfile.TemporaryDirectory(prefix="events-") as scratch:
+        def emit(side, name, program, lines, *more):
+            took, _ = seconds([*program, "emit", f"{scratch}/{name}", str(lines), *more], env)
+            rates[side].append(lines / took)
+
+        def tail(side, name, program, lines):
+            took, events = seconds([*program, "tail", f"{scratch}/{name}"], env)
+            if events < lines:
+                sys.exit(f"{side}: {events} events of {lines} lines")
+            rates[side].append(events / took)
+
+        emit("emit ours", "c", ours, OURS_LINES)
+        emit("emit original", "py", original, ORIGINAL_LINES)
+        emit("emit ours, flushed", "flushed", ours, OURS_LINES, "flushed")
+        shutil.rmtree(f"{scratch}/flushed")
+        tail("tail ours", "c", ours, OURS_LINES)
+        tail("tail original", "py", original, ORIGINAL_LINES)
+        tail("tail original's chunks, ours", "py", ours, ORIGINAL_LINES)
+
+
+def main():
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    ours, original, env = programs()
+    rates = {name: [] for name in ("emit ours", "emit original", "emit ours, flushed", "tail ours",
+                                   "tail original", "tail original's chunks, ours")}
+    for _ in range(rounds):
+        one_round(ours, original, env, rates)
+    medians = {name: sandbox.report(name, values, "1,000/s", 0.001) for name, values in rates.items()}
+    print(f"emit, flushed: ratio {medians['emit ours, flushed'] / medians['emit original']:.3f}")
+    print(f"emit (at least 10): ratio {medians['emit ours'] / medians['emit original']:.3f}")
+    print(f"tail (at least 2): ratio {medians['tail ours'] / medians['tail original']:.3f}")
+    print(f"ratio {medians['emit ours'] / medians['emit original']:.3f}")
+    print(f"ratio {medians['tail ours'] / medians['tail original']:.3f}")
+
+
+main()
