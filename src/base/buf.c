@@ -15,7 +15,7 @@ int buf_reserve(struct buf *buf, size_t len)
 	size_t want, cap = buf->cap ? buf->cap : BUF_FIRST;
 	char *data;
 
-	if (len > buf->max || buf->len > buf->max - len || buf->len > SIZE_MAX - 1 - len)
+	if (len > buf->max || buf->len > buf->max - len || len > SIZE_MAX - 1 - buf->len)
 		return -E2BIG;
 	want = buf->len + len + 1;
 	if (want <= buf->cap)

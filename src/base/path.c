@@ -235,17 +235,20 @@ static int walk_up(struct walk *walk)
 	return walk_to(walk, fd_take(&fd));
 }
 
-/* 0: gone.  1: a directory that is not empty. */
+/* 0: gone.  1: a directory that is not empty.  -ESTALE: somebody else is changing it just now. */
 static int remove_entry(int dirfd, const char *name)
 {
+	int first;
+
 	if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
 		return 0;
-	if (errno != EISDIR && errno != EPERM)
-		return -errno;
+	first = -errno;
+	if (first != -EISDIR && first != -EPERM)
+		return first;
 	if (unlinkat(dirfd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
 		return 0;
 	if (errno == ENOTDIR)
-		return -EPERM;
+		return first == -EISDIR ? -ESTALE : first;
 	return errno == ENOTEMPTY || errno == EEXIST ? 1 : -errno;
 }
 
@@ -297,17 +300,23 @@ static int empty_tree(int dirfd_of_top, const char *top)
 	return r;
 }
 
+/* Whether a failure may come from somebody else's work in the tree, and another try may be better. */
+static bool is_race(int code)
+{
+	return code == -ENOENT || code == -ESTALE || code == -ENOTDIR || code == -ELOOP;
+}
+
 int remove_tree_at(int dirfd, const char *name)
 {
-	int r = 1;
+	int r = -ENOTEMPTY;
 
-	/* Again when somebody else moves, fills or removes parts of it meanwhile. */
 	for (int i = 0; i < TREE_TRIES; i++) {
 		r = remove_entry(dirfd, name);
-		if (r <= 0)
-			return r;
-		r = empty_tree(dirfd, name);
-		if (r < 0 && r != -ENOENT && r != -ESTALE && r != -ENOTDIR && r != -ELOOP)
+		if (r == 0)
+			return 0;
+		if (r == 1)
+			r = empty_tree(dirfd, name);
+		if (r < 0 && !is_race(r))
 			return r;
 	}
 	return r < 0 ? r : -ENOTEMPTY;
