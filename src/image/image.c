@@ -308,7 +308,7 @@ static int make_plain(struct job *job, char ret_digest[DIGEST_SIZE], struct reso
 		r = job->reference.kind == REFERENCE_TAR ? flatten_tar(job, &sink, err)
 		                                         : flatten_directory(job, &sink, err);
 	if (r == 0)
-		r = squashfs_end(&hashing.writer, file, err);
+		r = squashfs_end(&hashing.writer, err);
 	if (r < 0)
 		return r;
 	digest_end(&hashing.digest, ret_digest);
@@ -425,7 +425,7 @@ static int write_squashfs(struct job *job, const struct layers *layers, const ch
 	r = squashfs_begin(file, &writer, err);
 	if (r == 0)
 		r = flatten(&options, &(struct flatten_sink){ squashfs_write, &writer }, NULL, err);
-	return r < 0 ? r : squashfs_end(&writer, file, err);
+	return r < 0 ? r : squashfs_end(&writer, err);
 }
 
 /* From what skopeo put into dir to an image in the cache. */

@@ -2,6 +2,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -22,6 +23,7 @@ enum {
 	AT_VERSION_MAJOR = 28, /* offsets in the superblock */
 	AT_BYTES_USED = 40,
 	SOCKET_BUFFER = 1024 * 1024, /* bytes between us and the program */
+	PROBE_SIZE = 256 * 1024,     /* bytes written to tell whether the disk is full */
 };
 
 int squashfs_check(int fd, struct resoluto_err *err)
@@ -59,6 +61,7 @@ int squashfs_begin(const char *path, struct squashfs_writer *ret_writer, struct 
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return resoluto_fail(err, -errno, "make a socket pair");
+	writer.path = path;
 	writer.to_program = pair[0];
 	to_us = pair[1];
 	(void) setsockopt(writer.to_program, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
@@ -75,6 +78,16 @@ int squashfs_begin(const char *path, struct squashfs_writer *ret_writer, struct 
 	return 0;
 }
 
+/* tar2sqfs calls a full disk an I/O error: ask the file system itself. */
+static bool disk_is_full(const char *path)
+{
+	CLEANUP(fd_close) int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+	static const char probe[PROBE_SIZE];
+	int r = fd < 0 ? 0 : write_all(fd, probe, sizeof(probe));
+
+	return r == -ENOSPC || r == -EDQUOT;
+}
+
 static int explain_end(struct squashfs_writer *writer, struct resoluto_err *err)
 {
 	struct program_words words;
@@ -87,7 +100,7 @@ static int explain_end(struct squashfs_writer *writer, struct resoluto_err *err)
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
 	words = program_last_words(writer->log);
-	if (strcasestr(words.text, "no space left"))
+	if (WIFEXITED(status) && disk_is_full(writer->path))
 		return resoluto_fail(err, -ENOSPC, "the cache's disk is full");
 	if (WIFSIGNALED(status))
 		return resoluto_fail(err, -EIO, "tar2sqfs was killed by signal %d",
@@ -116,14 +129,14 @@ int squashfs_write(void *ctx, const void *bytes, size_t len, struct resoluto_err
 	return 0;
 }
 
-int squashfs_end(struct squashfs_writer *writer, const char *path, struct resoluto_err *err)
+int squashfs_end(struct squashfs_writer *writer, struct resoluto_err *err)
 {
 	CLEANUP(fd_close) int fd = -1;
 	int r = explain_end(writer, err);
 
 	if (r < 0)
 		return r;
-	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	fd = open(writer->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return resoluto_fail(err, -errno, "open the new squashfs");
 	r = squashfs_check(fd, err);

@@ -16,18 +16,19 @@ int squashfs_check(int fd, struct resoluto_err *err);
 
 struct squashfs_writer {
 	struct proc proc;
-	int to_program; /* owned: a socket, since a pipe would raise SIGPIPE in the caller */
-	int log;        /* owned: what the program says */
+	int to_program;   /* owned: a socket, since a pipe would raise SIGPIPE in the caller */
+	const char *path; /* borrowed: the file it writes */
+	int log;          /* owned: what the program says */
 };
 
 #define SQUASHFS_WRITER_NONE \
 	((struct squashfs_writer){ .proc = PROC_NONE, .to_program = -1, .log = -1 })
 
-/* Start writing path, a file that is not there.  -ENOENT: the program is not installed. */
+/* Start writing path, a file that is not there; path is borrowed until the end.  -ENOENT: the program is not installed. */
 int squashfs_begin(const char *path, struct squashfs_writer *ret_writer, struct resoluto_err *err);
 /* A sink for flatten.h: ctx is the writer. */
 int squashfs_write(void *ctx, const void *bytes, size_t len, struct resoluto_err *err);
 /* Wait for the program; 0 when the file is complete and on the disk. */
-int squashfs_end(struct squashfs_writer *writer, const char *path, struct resoluto_err *err);
+int squashfs_end(struct squashfs_writer *writer, struct resoluto_err *err);
 void squashfs_writer_done(
 	struct squashfs_writer *writer); /* a cleanup function: kills what still runs */
