@@ -3,6 +3,7 @@
 
 A rig has a state directory and a conduit of its own; what it starts it ends.
 """
+import json
 import os
 import pathlib
 import shutil
@@ -23,6 +24,15 @@ def local_env():
     lines = pathlib.Path(needed("RESOLUTO_LOCAL_ENV")).read_text().splitlines()
     pairs = (line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
     return dict(pairs)
+
+
+def rootfs():
+    """A squashfs with a shell and the usual tools."""
+    given = os.environ.get("RESOLUTO_TEST_ROOTFS")
+    if given:
+        return given
+    images = pathlib.Path(local_env()["RESOLUTO_CACHE_DIR"], "images").glob("*.squashfs")
+    return max(images, key=lambda path: path.stat().st_mtime)
 
 
 class Run:
@@ -71,6 +81,14 @@ class Run:
         top = self.rig.conduit / "run" / self.id
         return {str(p.relative_to(top)): p.read_bytes() for p in top.rglob("*") if p.is_file()}
 
+    def output(self, stream="stdout"):
+        """What the program wrote, out of the event chunks."""
+        lines = []
+        for name, chunk in sorted(self.objects().items()):
+            if name.startswith("events-"):
+                lines += [json.loads(line)["data"] for line in chunk.splitlines()]
+        return "".join(d["line"] + ("" if d.get("nl") is False else "\n") for d in lines if d.get("stream") == stream)
+
     def shim(self):
         return wait_until(lambda: next(iter(Processes.children(self.process.pid)), None), "a shim")
 
@@ -113,9 +131,21 @@ class Rig:
         }
 
     def use_real_qemu(self):
+        """Boot for real: with copies, since an ordinary user may not reach the tests' cache."""
         given = local_env()
-        for name in ("QEMU", "KERNEL", "INITRD", "ACCEL"):
+        for name in ("QEMU", "ACCEL"):
             self.env[f"RESOLUTO_LOCAL_{name}"] = given[f"RESOLUTO_LOCAL_{name}"]
+        for name in ("KERNEL", "INITRD"):
+            shutil.copyfile(given[f"RESOLUTO_LOCAL_{name}"], self.top / name.lower())
+        shutil.copyfile(rootfs(), self.top / "image")
+
+    def boot(self, *words, run_id=None, env=(), **options):
+        """A real guest with the contract a facade would give it."""
+        self.count += 1
+        run_id = run_id or f"run-boot-{self.count}"
+        contract = [f"RESOLUTO_RUN_ID={run_id}", "RESOLUTO_NODE_ID=run", "RESOLUTO_WORKSPACE_DIR=/workspace",
+                    "PATH=/usr/local/bin:/usr/bin:/bin", *env]
+        return self.start(*words, run_id=run_id, env_=contract, **options)
 
     def prefix(self):
         if IS_ROOT and self.user == "user":
@@ -131,7 +161,7 @@ class Rig:
         argv = [*wrap, *self.prefix(), str(self.top / "vm_driver"), "--id", run_id]
         for name, value in options.items():
             for one in value if isinstance(value, list) else [value]:
-                argv += ["--" + name.replace("_", "-"), str(one)]
+                argv += ["--" + name.rstrip("_").replace("_", "-"), str(one)]
         process = subprocess.Popen([*argv, "--", *words], stdin=stdin, stdout=subprocess.PIPE,
                                    env={**self.env, **(env or {})})
         run = Run(self, run_id, process)

@@ -11,9 +11,8 @@
 #include "runtime/microvm/cmdline.h"
 
 enum {
-	WORD_MAX = 512,     /* bytes of one argument */
-	WORDS_MAX = 4,      /* words of one table line */
-	ARGUMENTS_MAX = 40, /* lines of a table */
+	WORD_MAX = 512, /* bytes of one argument */
+	WORDS_MAX = 4,  /* words of one table line */
 };
 
 /* When a line of a table counts; several conditions must all hold. */
@@ -21,6 +20,7 @@ enum {
 	ON_TCG = 1,
 	ON_KVM = 2,
 	ON_SCRATCH = 4,
+	ON_HZ = 8, /* the row knows CONFIG_HZ */
 };
 
 /* {name} in a word is replaced by a value of the input. */
@@ -32,15 +32,14 @@ struct argument {
 
 struct machine_row {
 	const char *name;
-	const char *arch;
 	const char *qemu;
 	bool has_tsc;
-	unsigned hz;                      /* CONFIG_HZ of the row's kernel */
-	struct argument machine[6];       /* what differs: the machine and its CPU */
-	struct argument kernel_words[12]; /* the kernel command line */
+	unsigned hz; /* CONFIG_HZ of the row's kernel; 0: differs between its releases */
+	const struct argument *machine;      /* up to one without words */
+	const struct argument *kernel_words; /* the kernel command line, one word each */
 };
 
-static const struct argument common[ARGUMENTS_MAX] = {
+static const struct argument common[] = {
 	{ 0, { "-name", "guest={id},process=resoluto-qemu" }, "ps tells whose it is" },
 	{ 0, { "-nodefaults" }, "no device that is not named here, above all no network card" },
 	{ 0, { "-no-user-config" }, "files in /etc/qemu cannot add one either" },
@@ -89,74 +88,71 @@ static const struct argument common[ARGUMENTS_MAX] = {
 	  "found by its name" },
 	{ 0, { "-kernel", "/proc/self/fd/{kernel}" }, "QEMU opens kernels by name only" },
 	{ 0, { "-initrd", "/proc/self/fd/{initrd}" }, "as above" },
+	{ 0 },
 };
 
-#define X86_MACHINE \
-	{ \
-		{ 0, \
-		  { "-M", "microvm,rtc=on" }, \
-		  "no PCI, no firmware tables to walk; without the clock chip the kernel waits a " \
-		  "second" }, \
-			{ ON_TCG, { "-accel", "tcg" }, "what provisioning recorded" }, \
-			{ ON_KVM, \
-			  { "-accel", "kvm" }, \
-			  "what provisioning recorded; fails where it is not there" }, \
-			{ ON_TCG, { "-cpu", "max" }, "all that TCG can do" }, \
-			{ ON_KVM, { "-cpu", "host" }, "all that the CPU can do" }, \
-	}
+static const struct argument x86_machine[] = {
+	{ 0,
+	  { "-M", "microvm,rtc=on" },
+	  "no PCI, no firmware to walk; without the clock chip it waits a second" },
+	{ ON_TCG, { "-accel", "tcg" }, "what provisioning recorded" },
+	{ ON_KVM, { "-accel", "kvm" }, "what provisioning recorded; fails where it is not there" },
+	{ ON_TCG, { "-cpu", "max" }, "all that TCG can do" },
+	{ ON_KVM, { "-cpu", "host" }, "all that the CPU can do" },
+	{ 0 },
+};
 
-#define X86_KERNEL_WORDS \
-	{ \
-		{ 0, { "console=ttyS0" }, "a panic is told by its text" }, \
-			{ 0, { "quiet" }, "each character costs an exit" }, \
-			{ 0, { "reboot=t" }, "no keyboard controller to ask" }, \
-			{ 0, { "panic=-1" }, "at once: the reset ends QEMU" }, \
-			{ ON_TCG, \
-			  { "tsc_early_khz={tsc}" }, \
-			  "measuring it under emulation hangs one boot in eight; must be the " \
-			  "host's real rate" }, \
-			{ ON_TCG, { "tsc=reliable" }, "else the watchdog falls back to jiffies" }, \
-			{ ON_TCG, { "lpj={lpj}" }, "no calibration loop for the further CPUs" }, \
-			{ ON_TCG, \
-			  { "noreplace-smp" }, \
-			  "each patched code page throws translations away" }, \
-	}
+static const struct argument x86_kernel_words[] = {
+	{ 0, { "console=ttyS0" }, "a panic is told by its text" },
+	{ 0, { "quiet" }, "each character costs an exit" },
+	{ 0, { "reboot=t" }, "no keyboard controller to ask" },
+	{ 0, { "panic=-1" }, "at once: the reset ends QEMU" },
+	{ ON_TCG,
+	  { "tsc_early_khz={tsc}" },
+	  "measured under emulation it hangs one boot in eight" },
+	{ ON_TCG, { "tsc=reliable" }, "else the watchdog falls back to jiffies" },
+	{ ON_TCG | ON_HZ, { "lpj={lpj}" }, "no calibration loop for the further CPUs" },
+	{ ON_TCG, { "noreplace-smp" }, "each patched code page throws translations away" },
+	{ 0 },
+};
+
+static const struct argument aarch64_machine[] = {
+	{ 0, { "-M", "virt" }, "the board of no vendor; its virtio-mmio slots serve the devices" },
+	{ ON_TCG, { "-accel", "tcg" }, "what provisioning recorded" },
+	{ ON_KVM, { "-accel", "kvm" }, "what provisioning recorded; fails where it is not there" },
+	{ ON_TCG, { "-cpu", "max" }, "all that TCG can do" },
+	{ ON_KVM, { "-cpu", "host" }, "all that the CPU can do" },
+	{ 0 },
+};
+
+static const struct argument aarch64_kernel_words[] = {
+	{ 0, { "console=ttyAMA0" }, "a panic is told by its text" },
+	{ 0, { "quiet" }, "each character costs an exit" },
+	{ 0, { "panic=-1" }, "at once: the reset ends QEMU" },
+	{ 0 },
+};
 
 static const struct machine_row rows[] = {
 	{
 		.name = "x86_64-debian",
-		.arch = "x86_64",
 		.qemu = "qemu-system-x86_64",
 		.has_tsc = true,
 		.hz = 250,
-		.machine = X86_MACHINE,
-		.kernel_words = X86_KERNEL_WORDS,
+		.machine = x86_machine,
+		.kernel_words = x86_kernel_words,
 	},
 	{
 		.name = "x86_64-ubuntu",
-		.arch = "x86_64",
 		.qemu = "qemu-system-x86_64",
 		.has_tsc = true,
-		.hz = 1000,
-		.machine = X86_MACHINE,
-		.kernel_words = X86_KERNEL_WORDS,
+		.machine = x86_machine,
+		.kernel_words = x86_kernel_words,
 	},
 	{
 		.name = "aarch64-debian",
-		.arch = "aarch64",
 		.qemu = "qemu-system-aarch64",
-		.machine = {
-			{ 0, { "-M", "virt" }, "the board without a vendor; its virtio-mmio slots serve the devices" },
-			{ ON_TCG, { "-accel", "tcg" }, "what provisioning recorded" },
-			{ ON_KVM, { "-accel", "kvm" }, "what provisioning recorded; fails where it is not there" },
-			{ ON_TCG, { "-cpu", "max" }, "all that TCG can do" },
-			{ ON_KVM, { "-cpu", "host" }, "all that the CPU can do" },
-		},
-		.kernel_words = {
-			{ 0, { "console=ttyAMA0" }, "a panic is told by its text" },
-			{ 0, { "quiet" }, "each character costs an exit" },
-			{ 0, { "panic=-1" }, "at once: the reset ends QEMU" },
-		},
+		.machine = aarch64_machine,
+		.kernel_words = aarch64_kernel_words,
 	},
 };
 
@@ -290,6 +286,8 @@ static bool counts(const struct cmdline_input *input, unsigned when)
 		return false;
 	if ((when & ON_KVM) && input->accel != ACCEL_KVM)
 		return false;
+	if ((when & ON_HZ) && !input->row->hz)
+		return false;
 	return !(when & ON_SCRATCH) || input->fds.scratch >= 0;
 }
 
@@ -309,9 +307,9 @@ static int add_argument(const struct cmdline_input *input, const struct argument
 }
 
 static int add_arguments(const struct cmdline_input *input, const struct argument *arguments,
-                         size_t count, struct strv *argv)
+                         struct strv *argv)
 {
-	for (size_t i = 0; i < count && arguments[i].words[0]; i++) {
+	for (size_t i = 0; arguments[i].words[0]; i++) {
 		int r = 0;
 
 		if (counts(input, arguments[i].when))
@@ -325,11 +323,10 @@ static int add_arguments(const struct cmdline_input *input, const struct argumen
 static int add_kernel_words(const struct cmdline_input *input, struct strv *argv)
 {
 	const struct argument *words = input->row->kernel_words;
-	const size_t count = sizeof(input->row->kernel_words) / sizeof(words[0]);
 	CLEANUP(buf_done) struct buf line = BUF_INIT(WORD_MAX);
 	int r = 0;
 
-	for (size_t i = 0; i < count && words[i].words[0] && r == 0; i++) {
+	for (size_t i = 0; words[i].words[0] && r == 0; i++) {
 		if (!counts(input, words[i].when))
 			continue;
 		if (line.len > 0)
@@ -349,10 +346,9 @@ int cmdline_build(const struct cmdline_input *input, const char *qemu, struct st
 	int r = strv_add(&argv, qemu);
 
 	if (r == 0)
-		r = add_arguments(input, row->machine,
-		                  sizeof(row->machine) / sizeof(row->machine[0]), &argv);
+		r = add_arguments(input, row->machine, &argv);
 	if (r == 0)
-		r = add_arguments(input, common, ARGUMENTS_MAX, &argv);
+		r = add_arguments(input, common, &argv);
 	if (r == 0)
 		r = add_kernel_words(input, &argv);
 	if (r < 0)

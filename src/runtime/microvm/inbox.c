@@ -9,6 +9,8 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/path.h"
+#include "conduit/local.h"
 #include "runtime/microvm/files.h"
 #include "runtime/microvm/inbox.h"
 #include "wire/keys.h"
@@ -124,10 +126,43 @@ static int write_archive(void *ctx, const void *bytes, size_t len)
 	return write_all(builder->fd, bytes, len);
 }
 
+/* From a local directory the kernel copies, or only shares blocks. */
+static int copy_from_local(int root, const char *key, struct builder *builder,
+                           struct resoluto_err *err)
+{
+	CLEANUP(fd_close) int from = open_beneath(root, key, O_RDONLY | O_NONBLOCK, 0);
+	struct stat st;
+	uint64_t size;
+	int r;
+
+	if (from < 0)
+		return resoluto_fail(err, from, "open");
+	if (fstat(from, &st) < 0)
+		return resoluto_fail(err, -errno, "look at its size");
+	if (!S_ISREG(st.st_mode))
+		return resoluto_fail(err, -EINVAL, "it is not a file");
+	if ((uint64_t) st.st_size > INBOX_DISK_SIZE - builder->at)
+		return -EFBIG;
+	r = copy_fd(from, builder->fd, &size, err);
+	if (r == 0)
+		builder->at += size;
+	return r;
+}
+
+static int copy_object(struct resoluto_conduit *conduit, const char *key, struct builder *builder,
+                       struct resoluto_err *err)
+{
+	const struct resoluto_sink sink = { .write = write_archive, .ctx = builder };
+	int root = conduit_local_root(conduit);
+
+	if (root >= 0)
+		return copy_from_local(root, key, builder, err);
+	return resoluto_conduit_get(conduit, key, &sink, err);
+}
+
 static int copy_archive(struct resoluto_conduit *conduit, struct builder *builder,
                         struct inbox_entry *entry, struct resoluto_err *err)
 {
-	const struct resoluto_sink sink = { .write = write_archive, .ctx = builder };
 	char key[RESOLUTO_KEY_MAX + 1];
 	int r;
 
@@ -136,7 +171,7 @@ static int copy_archive(struct resoluto_conduit *conduit, struct builder *builde
 		return resoluto_fail(err, -errno, "seek in the inbox disk");
 	entry->offset = builder->at;
 	snprintf(key, sizeof(key), "%s%s", builder->inbox_key, entry->name);
-	r = resoluto_conduit_get(conduit, key, &sink, err);
+	r = copy_object(conduit, key, builder, err);
 	if (r == -EFBIG)
 		return resoluto_fail(err, r, "the input archives are larger than %llu GiB together",
 		                     INBOX_DISK_SIZE >> 30);

@@ -178,6 +178,13 @@ int run_read_state(struct run *run, struct run_state *ret_state, struct resoluto
 		return resoluto_fail(err, r, "hear from the shim");
 	*ret_state = (struct run_state){ .phase = RESOLUTO_PHASE_PENDING };
 	r = read_state_file(run->claim->dir.fd, ret_state, err);
+	if (r == -EBADMSG || r == -E2BIG) {
+		/* A shim that its guest has taken over: that is how the run ended. */
+		*ret_state = (struct run_state){ .phase = RESOLUTO_PHASE_FAILED };
+		snprintf(ret_state->reason, sizeof(ret_state->reason), "%s",
+		         reason_name(REASON_PROTOCOL));
+		return 0;
+	}
 	if (r < 0 && r != -ENOENT)
 		return r;
 	if (run->has_ended && !run_state_is_final(ret_state)) {
