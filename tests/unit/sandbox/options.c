@@ -78,8 +78,8 @@ static void variables(void)
 	refused(&options, "'A' is not KEY=VALUE");
 	options.env = LIST("=b");
 	refused(&options, "'=b' is not KEY=VALUE");
-	options.env = LIST("RESOLUTO_STORE_WRITE_TOKEN=hunter2");
-	refused(&options, "RESOLUTO_STORE_WRITE_TOKEN: names that begin with RESOLUTO_");
+	options.env = LIST("RESOLUTO_STORE_KIND=hunter2");
+	refused(&options, "RESOLUTO_STORE_KIND: names that begin with RESOLUTO_");
 	options.env = LIST("SECRET=\xff\xfe");
 	refused(&options, "the value of SECRET is not UTF-8");
 }
@@ -89,7 +89,7 @@ static void a_value_is_never_repeated(void)
 	struct resoluto_run_options options = good();
 	struct resoluto_err err = { 0 };
 
-	options.env = LIST("RESOLUTO_X=hunter2");
+	options.env = LIST("RESOLUTO_RUN_ID=hunter2");
 	CHECK(options_check(&options, &err) < 0 && !strstr(err.text, "hunter2"));
 }
 
