@@ -84,10 +84,11 @@ class Processes:
 class Sandbox:
     """The command line with a state directory of this test session."""
 
-    def __init__(self, state):
+    def __init__(self, state, temporary):
         self.cli = str(build_dir() / "src/cli/resoluto-sandbox")
         self.state = pathlib.Path(state)
-        self.env = dict(os.environ, RESOLUTO_STATE_DIR=str(state), RESOLUTO_LOCAL_ENV=needed("RESOLUTO_LOCAL_ENV"))
+        self.env = dict(os.environ, RESOLUTO_STATE_DIR=str(state), RESOLUTO_LOCAL_ENV=needed("RESOLUTO_LOCAL_ENV"),
+                        TMPDIR=str(temporary))
         self.processes = Processes
 
     def run(self, *arguments, timeout=300, input=b"", env=None, **options):
@@ -114,7 +115,7 @@ class Sandbox:
 def sandbox(tmp_path_factory):
     state = tmp_path_factory.mktemp("state")
     state.chmod(0o700)
-    return Sandbox(state)
+    return Sandbox(state, tmp_path_factory.mktemp("tmp"))
 
 
 @pytest.fixture

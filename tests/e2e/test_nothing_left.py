@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run leaves no process, mount, socket or file behind, however it ends."""
+import ctypes
 import os
 import pathlib
 import signal
@@ -13,32 +14,47 @@ from conftest import Processes, wait_until
 SECONDS_TO_DIE = 5
 
 
-def mounts():
-    return len(pathlib.Path("/proc/self/mountinfo").read_text().splitlines())
+PR_SET_CHILD_SUBREAPER = 36
 
 
-def unix_sockets():
+@pytest.fixture(autouse=True, scope="module")
+def orphans_come_to_us():
+    """What outlives its parent becomes our child: so only what these runs started is counted."""
+    assert ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    yield
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+def descendants(pid):
+    found = [p for p in Processes.children(pid) if Processes.is_alive(p)]
+    return found + [p for child in found for p in descendants(child)]
+
+
+def ours(lines, sandbox):
+    return sorted(line for line in lines if "resoluto" in line or str(sandbox.state) in line)
+
+
+def mounts(sandbox):
+    return ours(pathlib.Path("/proc/self/mountinfo").read_text().splitlines(), sandbox)
+
+
+def unix_sockets(sandbox):
     """Sockets that have a path: those would be files left behind."""
     lines = pathlib.Path("/proc/net/unix").read_text().splitlines()[1:]
-    return sorted(line.split()[7] for line in lines if len(line.split()) > 7)
+    return ours([line.split()[7] for line in lines if len(line.split()) > 7], sandbox)
 
 
-def files(folder):
-    return sorted(str(p) for p in pathlib.Path(folder).rglob("*"))
-
-
-def temporary():
-    return sorted(name for place in ("/tmp", "/dev/shm") for name in os.listdir(place)
-                  if "resoluto" in name or name.startswith("run-"))
+def temporary(sandbox):
+    return sorted(os.listdir(sandbox.env["TMPDIR"]))
 
 
 def machine_state(sandbox):
     return {
-        "processes": sorted(Processes.of_program("qemu-system") + Processes.of_program("resoluto-")),
-        "mounts": mounts(),
-        "sockets": unix_sockets(),
+        "processes": sorted(descendants(os.getpid())),
+        "mounts": mounts(sandbox),
+        "sockets": unix_sockets(sandbox),
         "runs": sandbox.runs(),
-        "temporary": temporary(),
+        "temporary": temporary(sandbox),
         "cgroups": sorted(p.name for p in pathlib.Path("/sys/fs/cgroup").rglob("*resoluto*")),
     }
 
@@ -104,7 +120,7 @@ def test_sigkill_leaves_no_process(sandbox, victim):
     else:
         assert run.returncode == 125, err
         assert (b"shim-killed" if victim == "shim" else b"emulator-killed") in err
-    assert mounts() == before["mounts"] and unix_sockets() == before["sockets"]
+    assert mounts(sandbox) == before["mounts"] and unix_sockets(sandbox) == before["sockets"]
     # Files that nobody alive can remove go with the next command.
     assert sandbox.run("run", "--", "/bin/true").returncode == 0
     assert machine_state(sandbox) == before
