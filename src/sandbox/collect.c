@@ -87,8 +87,7 @@ static char *parse_result(int output_fd)
 	json_t *value;
 	char *line;
 
-	if (read_result(output_fd, &text) < 0 || !text.data ||
-	    !json_is_tame(text.data, text.len, "", NULL))
+	if (read_result(output_fd, &text) < 0 || !text.data || !json_is_tame(text.data, text.len))
 		return NULL;
 	value = json_loadb(text.data, text.len, JSON_DECODE_ANY, NULL);
 	line = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;

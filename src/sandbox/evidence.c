@@ -42,7 +42,7 @@ static json_t *load_object(const char *text)
 {
 	json_t *object = NULL;
 
-	if (text && json_is_tame(text, strlen(text), "", NULL))
+	if (text && json_is_tame(text, strlen(text)))
 		object = json_loads(text, 0, NULL);
 	if (json_is_object(object))
 		return object;
