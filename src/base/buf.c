@@ -8,7 +8,10 @@
 
 #include "base/buf.h"
 
-enum { BUF_FIRST = 256 }; /* bytes of the first allocation */
+enum {
+	BUF_FIRST = 256, /* bytes of the first allocation */
+	STRV_FIRST = 8,  /* pointers */
+};
 
 int buf_reserve(struct buf *buf, size_t len)
 {
@@ -105,20 +108,33 @@ void buf_done(struct buf *buf)
 	*buf = BUF_INIT(buf->max);
 }
 
-static int strv_add_owned(struct strv *strv, char *text)
+/* Room for one more and the NULL. */
+static int strv_reserve(struct strv *strv)
 {
+	size_t cap = strv->cap > STRV_FIRST / 2 ? strv->cap * 2 : STRV_FIRST;
 	char **items;
 
-	if (!text)
+	if (strv->count + 2 <= strv->cap)
+		return 0;
+	if (cap < strv->count + 2)
+		cap = strv->count + 2;
+	items = realloc(strv->items, cap * sizeof(*items));
+	if (!items)
 		return -ENOMEM;
-	items = realloc(strv->items, (strv->count + 2) * sizeof(*items));
-	if (!items) {
+	strv->items = items;
+	strv->cap = cap;
+	return 0;
+}
+
+/* text is taken, whatever happens. */
+static int strv_add_owned(struct strv *strv, char *text)
+{
+	if (!text || strv_reserve(strv) < 0) {
 		free(text);
 		return -ENOMEM;
 	}
-	items[strv->count++] = text;
-	items[strv->count] = NULL;
-	strv->items = items;
+	strv->items[strv->count++] = text;
+	strv->items[strv->count] = NULL;
 	return 0;
 }
 

@@ -38,6 +38,7 @@ void buf_done(struct buf *buf);
 struct strv {
 	char **items; /* NULL while empty; else items[count] == NULL */
 	size_t count;
+	size_t cap; /* pointers allocated; 0 is fine for a list made by hand */
 };
 
 int strv_add(struct strv *strv, const char *text);

@@ -101,7 +101,7 @@ static void buffers_survive(void)
 {
 	CHECK(alloc_fail_each(fill_buffer, -ENOMEM) >= 5);
 	CHECK(alloc_fail_each(take_empty_buffer, -ENOMEM) == 1);
-	CHECK(alloc_fail_each(fill_list, -ENOMEM) >= 40);
+	CHECK(alloc_fail_each(fill_list, -ENOMEM) >= 22);
 }
 
 static void configuration_survives(void)
@@ -114,7 +114,7 @@ static void configuration_survives(void)
 	snprintf(path, sizeof(path), "%s/local.env", dir);
 	CHECK(setenv("RESOLUTO_LOCAL_ENV", path, 1) == 0);
 	CHECK(setenv("RESOLUTO_LIBEXEC_DIR", dir, 1) == 0);
-	CHECK(alloc_fail_each(load_config, -ENOMEM) >= 8);
+	CHECK(alloc_fail_each(load_config, -ENOMEM) >= 7);
 }
 
 static void the_rest_survives(void)

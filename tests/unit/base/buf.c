@@ -123,6 +123,19 @@ static void lists_end_in_null(void)
 	CHECK(strv_count((const char *const *) strv.items) == 4);
 }
 
+static void grows_lists_made_by_hand(void)
+{
+	CLEANUP(strv_done) struct strv strv = { .items = calloc(2, sizeof(char *)), .count = 1 };
+
+	CHECK(strv.items);
+	strv.items[0] = strdup("first");
+	for (int i = 0; i < 1000; i++)
+		CHECK(strv_addf(&strv, "%d", i) == 0);
+	CHECK(strv.count == 1001 && !strv.items[1001]);
+	CHECK_STR(strv.items[0], "first");
+	CHECK_STR(strv.items[1000], "999");
+}
+
 static void finds_whole_strings(void)
 {
 	static const char *const items[] = { "one", "two", NULL };
@@ -143,6 +156,7 @@ int main(void)
 	RUN(drops_its_front);
 	RUN(gives_its_bytes_away);
 	RUN(lists_end_in_null);
+	RUN(grows_lists_made_by_hand);
 	RUN(finds_whole_strings);
 	return check_done();
 }
