@@ -131,8 +131,11 @@ static int take_paths(const json_t *env, struct job *job, struct resoluto_err *e
 		r = check_absolute(job->cwd, ENV_WORKLOAD_CWD, err);
 	if (r == 0)
 		r = take_list(env, ENV_OUTPUT_PATHS, &job->output_paths, err);
-	for (size_t i = 0; r == 0 && i < job->output_paths.count; i++)
+	for (size_t i = 0; r == 0 && i < job->output_paths.count; i++) {
 		r = glob_check(job->output_paths.items[i], err);
+		if (r < 0)
+			r = resoluto_fail_in(err, r, "%s", ENV_OUTPUT_PATHS);
+	}
 	return r;
 }
 

@@ -18,16 +18,24 @@ say() { printf 'provision-kernel: %s\n' "$*"; }
 die() { printf 'provision-kernel: %s\n' "$*" >&2; exit 1; }
 usage() { sed -n 's/^#\t//p' "$0" | head -1 >&2; exit 2; }
 
+newest_of() { # package that always means the newest kernel
+	LC_ALL=C apt-cache depends --no-recommends --no-suggests "$1" 2>/dev/null |
+		sed -n 's/^ *Depends: \(linux-image-[0-9][^ ]*\)$/\1/p' | sort -V | tail -1
+}
+
 # The name of the package behind the name that always means the newest kernel, and the packages with its modules.
 resolve_packages() { # distro arch
-	local meta image
+	local meta image=""
 	case $1 in
 	debian) meta=linux-image-cloud-$2 ;;
 	ubuntu) meta=linux-image-virtual ;;
 	*) die "no kernel package is known for '$1': use --distro debian or ubuntu, or --deb FILE" ;;
 	esac
-	image=$(LC_ALL=C apt-cache depends --no-recommends --no-suggests "$meta" 2>/dev/null |
-		sed -n 's/^ *Depends: \(linux-image-[0-9][^ ]*\)$/\1/p' | sort -V | tail -1)
+	image=$(newest_of "$meta")
+	if [ -z "$image" ] && [ "$(id -u)" = 0 ]; then
+		apt-get -qq update >&2 || die "apt-get update failed"
+		image=$(newest_of "$meta")
+	fi
 	[ -n "$image" ] || die "apt does not know $meta: run apt-get update first (as root)"
 	echo "$image"
 	[ "$1" = debian ] || echo "${image/linux-image-/linux-modules-}"
@@ -36,7 +44,9 @@ resolve_packages() { # distro arch
 host_distro() {
 	local id="" like=""
 	if [ -r /etc/os-release ]; then
+		# shellcheck disable=SC1091 # a file of the system
 		id=$(. /etc/os-release && echo "${ID:-}")
+		# shellcheck disable=SC1091
 		like=$(. /etc/os-release && echo "${ID_LIKE:-}")
 	fi
 	case " $id $like " in
@@ -120,6 +130,20 @@ unpack_module() { # from to
 	[ "$(bytes_at "$2" 0 4)" = 7f454c46 ] || die "the module $1 is not an ELF file"
 }
 
+# Loading is a good part of the boot, so what costs time there and is not needed goes: debug and type data, the
+# signature (the initramfs as a whole is what is trusted), tables for stack traces and for tracing, and the lists by
+# which a kernel patches thunks away: without these the module keeps its thunks, the safe side.
+slim_module() { # file
+	command -v objcopy >/dev/null || return 0
+	local section options=(--strip-unneeded)
+	for section in .orc_unwind .orc_unwind_ip __mcount_loc .return_sites .retpoline_sites .smp_locks \
+		.ibt_endbr_seal .BTF .comment; do
+		options+=(--remove-section="$section" --remove-section=".rela$section")
+	done
+	objcopy "${options[@]}" "$1"
+	[ "$(bytes_at "$1" 0 4)" = 7f454c46 ] || die "objcopy damaged the module $1"
+}
+
 # What a module needs comes from itself; it goes before it into the list.
 take_module() { # root modules name
 	local from name=${3//-/_} need
@@ -133,10 +157,7 @@ take_module() { # root modules name
 	for need in $(tr '\0' '\n' <"$2/$name.ko" | sed -n 's/^depends=//p' | tr ',' ' '); do
 		take_module "$1" "$2" "$need"
 	done
-	# Debug and type data and the signature cost time at each boot: the initramfs as a whole is what is trusted.
-	if command -v objcopy >/dev/null; then
-		objcopy --strip-debug --remove-section=.BTF --remove-section=.comment "$2/$name.ko"
-	fi
+	slim_module "$2/$name.ko"
 	echo "$name" >>"$2/list"
 }
 

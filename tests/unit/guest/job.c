@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+
+#include "base/cleanup.h"
+#include "check.h"
+#include "guest/job.h"
+
+#define ENV(more) \
+	"{\"schema\":1,\"env\":{\"RESOLUTO_RUN_ID\":\"run-1\",\"RESOLUTO_WORKLOAD_ARGV\":\"[" \
+	"\\\"true\\\"]\"" more "}}"
+
+static struct job parse(const char *json)
+{
+	struct job job;
+
+	CHECK(job_parse(json, strlen(json), &job, NULL) == 0);
+	return job;
+}
+
+static void refuse(const char *json, const char *word)
+{
+	CLEANUP(job_done) struct job job;
+	struct resoluto_err err = { 0 };
+
+	CHECK(job_parse(json, strlen(json), &job, &err) == -EINVAL);
+	if (!strstr(err.text, word))
+		printf("# %s\n", err.text);
+	CHECK(strstr(err.text, word));
+}
+
+static void the_least_job_has_the_defaults(void)
+{
+	CLEANUP(job_done) struct job job = parse(ENV(""));
+
+	CHECK_STR(job.run_id, "run-1");
+	CHECK_STR(job.node_id, "run");
+	CHECK_STR(job.workspace_dir, "/workspace");
+	CHECK_STR(job.cwd, "/workspace");
+	CHECK_STR(job.user, "");
+	CHECK_STR(job.probe_host, "1.1.1.1");
+	CHECK(job.probe_port == 80 && job.drain_timeout_ms == JOB_DRAIN_MS);
+	CHECK(!job.boot_ids && !job.image_version);
+	CHECK(!job.has_stdin && !job.has_scratch && job.redacts_patterns && !job.has_object_store);
+	CHECK(job.argv.count == 1 && job.env.count == 0 && job.redact.count == 0);
+}
+
+static void all_of_it_is_read(void)
+{
+	CLEANUP(job_done)
+	struct job job = parse(
+		"{\"schema\":1,\"stdin\":true,\"scratch\":true,\"redact\":[\"s1\",\"s2\"],\"env\":{"
+		"\"RESOLUTO_RUN_ID\":\"r\",\"RESOLUTO_NODE_ID\":\"n\","
+		"\"RESOLUTO_WORKLOAD_ARGV\":\"[\\\"sh\\\", \\\"-c\\\", \\\"\\\\u00e9\\\"]\","
+		"\"RESOLUTO_WORKSPACE_DIR\":\"/w\",\"RESOLUTO_WORKLOAD_CWD\":\"/"
+	        "tmp\",\"RESOLUTO_WORKLOAD_USER\":\"app\","
+		"\"RESOLUTO_OUTPUT_PATHS\":\"[\\\"out/"
+	        "**\\\"]\",\"RESOLUTO_SETUP_ARGV\":\"[\\\"a\\\"]\","
+		"\"RESOLUTO_CLEANUP_ARGV\":\"[\\\"b\\\",\\\"c\\\"]\",\"RESOLUTO_CANARY_PROBE_"
+	        "HOST\":\"9.9.9.9\","
+		"\"RESOLUTO_CANARY_PROBE_PORT\":\"443\",\"RESOLUTO_HOST_BOOT_IDS\":\"x\","
+		"\"RESOLUTO_DRAIN_TIMEOUT_MS\":\"0\",\"RESOLUTO_REDACT\":\"values\",\"RESOLUTO_"
+	        "FLUSH\":\"object\","
+		"\"RESOLUTO_IMAGE_VERSION\":\"0.1.0\",\"RESOLUTO_UNKNOWN\":\"u\",\"PATH\":\"/"
+	        "bin\",\"EMPTY\":\"\"}}");
+
+	CHECK(job.argv.count == 3);
+	CHECK_STR(job.argv.items[2], "\xc3\xa9");
+	CHECK_STR(job.cwd, "/tmp");
+	CHECK_STR(job.user, "app");
+	CHECK(job.output_paths.count == 1 && job.setup_argv.count == 1 &&
+	      job.cleanup_argv.count == 2);
+	CHECK(job.probe_port == 443 && job.drain_timeout_ms == 0);
+	CHECK(job.has_stdin && job.has_scratch && !job.redacts_patterns && job.has_object_store);
+	CHECK(job.redact.count == 2);
+	CHECK_STR(job.boot_ids, "x");
+	CHECK_STR(job.image_version, "0.1.0");
+}
+
+static void the_program_sees_nothing_of_ours(void)
+{
+	CLEANUP(job_done)
+	struct job job = parse(
+		ENV(",\"RESOLUTO_X\":\"1\",\"A\":\"2\",\"EMPTY\":\"\",\"AB\":\"3\""));
+
+	CHECK(job.env.count == 3);
+	CHECK_STR(job_env(&job, "A"), "2");
+	CHECK_STR(job_env(&job, "EMPTY"), "");
+	CHECK(!job_env(&job, "RESOLUTO_X") && !job_env(&job, "B"));
+	CHECK(job_env_default(&job, "A", "new") == 0 && job_env_default(&job, "B", "new") == 0);
+	CHECK_STR(job_env(&job, "A"), "2");
+	CHECK_STR(job_env(&job, "B"), "new");
+}
+
+static void what_is_no_job(void)
+{
+	refuse("", "not a JSON object");
+	refuse("[]", "not a JSON object");
+	refuse("{\"schema\":1}", "object env");
+	refuse("{\"schema\":1,\"env\":[]}", "object env");
+	refuse("{\"env\":{}}", "schema");
+	refuse("{\"schema\":1,\"schema\":1,\"env\":{}}", "not a JSON object");
+	refuse("{\"schema\":1,\"env\":{}}", "RESOLUTO_RUN_ID");
+	refuse("{\"schema\":1,\"env\":{\"RESOLUTO_RUN_ID\":\"r\"}}", "RESOLUTO_WORKLOAD_ARGV");
+	refuse("{\"schema\":1,\"env\":{\"RESOLUTO_RUN_ID\":\"r\\u0000\"}}", "not a JSON object");
+}
+
+static void what_does_not_fit(void)
+{
+	refuse(ENV(",\"RESOLUTO_SETUP_ARGV\":\"{}\""), "not an array");
+	refuse(ENV(",\"RESOLUTO_SETUP_ARGV\":\"[1]\""), "not a string");
+	refuse(ENV(",\"RESOLUTO_SETUP_ARGV\":\"[\""), "not JSON");
+	refuse(ENV(",\"RESOLUTO_WORKSPACE_DIR\":\"w\""), "absolute");
+	refuse(ENV(",\"RESOLUTO_WORKSPACE_DIR\":\"/a/../b\""), "absolute");
+	refuse(ENV(",\"RESOLUTO_WORKSPACE_DIR\":\"/a/..\""), "absolute");
+	refuse(ENV(",\"RESOLUTO_WORKSPACE_DIR\":\"//\""), "root");
+	refuse(ENV(",\"RESOLUTO_WORKLOAD_CWD\":\"x\""), "RESOLUTO_WORKLOAD_CWD");
+	refuse(ENV(",\"RESOLUTO_OUTPUT_PATHS\":\"[\\\"/etc\\\"]\""), "RESOLUTO_OUTPUT_PATHS");
+	refuse(ENV(",\"RESOLUTO_CANARY_PROBE_PORT\":\"65536\""), "RESOLUTO_CANARY_PROBE_PORT");
+	refuse(ENV(",\"RESOLUTO_DRAIN_TIMEOUT_MS\":\"-1\""), "RESOLUTO_DRAIN_TIMEOUT_MS");
+	refuse(ENV(",\"RESOLUTO_DRAIN_TIMEOUT_MS\":\"1s\""), "RESOLUTO_DRAIN_TIMEOUT_MS");
+	refuse(ENV(",\"N\":1"), "not a string");
+	refuse(ENV(",\"A=B\":\"1\""), "name of a variable");
+	refuse(ENV(",\"\":\"1\""), "name of a variable");
+}
+
+static void a_refused_job_still_has_its_name(void)
+{
+	CLEANUP(job_done) struct job job;
+	const char *json = ENV(",\"A=B\":\"1\"");
+
+	CHECK(job_parse(json, strlen(json), &job, NULL) == -EINVAL);
+	CHECK_STR(job.run_id, "run-1");
+	CHECK_STR(job.node_id, "run");
+}
+
+int main(void)
+{
+	RUN(the_least_job_has_the_defaults);
+	RUN(all_of_it_is_read);
+	RUN(the_program_sees_nothing_of_ours);
+	RUN(what_is_no_job);
+	RUN(what_does_not_fit);
+	RUN(a_refused_job_still_has_its_name);
+	return check_done();
+}
