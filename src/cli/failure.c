@@ -126,6 +126,27 @@ static void print_text(FILE *out, const char *words)
 	fprintf(out, "%s: %s\n", PROGRAM_NAME, text_string(&text));
 }
 
+/* What to do, where the sandbox tells only what happened (names of src/wire/reason.h). */
+static const struct {
+	const char *reason, *remedy;
+} remedies[] = {
+	{ "out-of-memory", "raise --memory" },
+	{ "guest-disk-full", "raise --memory, or give it a --disk" },
+	{ "store-full", "free space, or set RESOLUTO_STATE_DIR to a place that has some" },
+	{ "silent", "raise --dead-after if the program may be silent for longer" },
+	{ "deadline", "raise --deadline if the program may take longer" },
+	{ "arguments-too-large", "pass large data in the workspace or by --stdin" },
+};
+
+static void add_remedy(struct text *text, const char *reason)
+{
+	for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++) {
+		if (strcmp(remedies[i].reason, reason) == 0 &&
+		    !strstr(text_string(text), remedies[i].remedy))
+			text_addf(text, "; %s", remedies[i].remedy);
+	}
+}
+
 static void print_reason(FILE *out, const struct resoluto_result *result)
 {
 	CLEANUP(text_done) struct text text = TEXT_INIT;
@@ -135,6 +156,7 @@ static void print_reason(FILE *out, const struct resoluto_result *result)
 	if (!reason[0])
 		reason = resoluto_disposition_name(result->disposition);
 	text_addf(&text, "%s%s%s", reason, detail[0] ? ": " : "", detail);
+	add_remedy(&text, reason);
 	print_text(out, text_string(&text));
 }
 

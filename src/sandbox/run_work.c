@@ -152,6 +152,8 @@ static int acquire(void *ctx, struct resoluto_runtime *runtime,
 	uint64_t start_ms = clock_mono_ms(), waited_ms = 0;
 	int r;
 
+	if (run->options.progress)
+		run->options.progress(run->options.ctx, "boot the sandbox", 0, 0);
 	do {
 		r = idle_asked_to_stop(&run->idle, err);
 		if (r < 0)

@@ -305,6 +305,16 @@ def test_signals_reach_the_program(sandbox):
     assert run.stderr.read() == b""
 
 
+def test_ctrl_c_reaches_the_whole_group_and_yet_the_program_ends_by_itself(sandbox):
+    """A terminal sends SIGINT to shim and QEMU too: they must not mind."""
+    run = sandbox.start("run", "--", *shell("trap 'echo caught; exit 9' INT; echo up; while :; do sleep 0.1; done"),
+                        start_new_session=True)
+    assert run.stdout.readline() == b"up\n", run.stderr.read()
+    os.killpg(run.pid, signal.SIGINT)
+    out, err = run.communicate(timeout=120)
+    assert (run.returncode, out, err) == (9, b"caught\n", b"")
+
+
 def test_a_signal_before_the_program_runs(sandbox):
     run = sandbox.start("run", "--id", "cli-early", "--", "sleep", "600")
     wait_until(lambda: Processes.qemu_of("cli-early") or run.poll() is not None, "the sandbox to boot")

@@ -134,8 +134,11 @@ static void a_failed_sandbox_says_why(void)
 	check_result((struct resoluto_result){ .ran = true,
 	                                       .signal = 9,
 	                                       .reason = "out-of-memory",
-	                                       .detail = "raise --memory" },
-	             "resoluto-sandbox: out-of-memory: raise --memory\n");
+	                                       .detail = "it was killed" },
+	             "resoluto-sandbox: out-of-memory: it was killed; raise --memory\n");
+	check_result((struct resoluto_result){ .reason = "out-of-memory",
+	                                       .detail = "you must raise --memory" },
+	             "resoluto-sandbox: out-of-memory: you must raise --memory\n");
 	check_result((struct resoluto_result){ .disposition = RESOLUTO_EXTERNAL,
 	                                       .reason = "boot-failed",
 	                                       .detail = "no runner",
