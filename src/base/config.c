@@ -77,11 +77,12 @@ static int read_config(struct config *config, const char *path, struct resoluto_
 	return 0;
 }
 
-/* "$NAME/suffix", or "$HOME/fallback/suffix" where NAME is not set.  -ENAMETOOLONG: it did not fit. */
-static int home_path(const char *name, const char *fallback, const char *suffix, char *ret,
+/* "base/suffix", or "$HOME/fallback/suffix" where base is not an absolute path, as the XDG rules have
+ * it.  -ENAMETOOLONG: it did not fit. */
+static int home_path(const char *base, const char *fallback, const char *suffix, char *ret,
                      size_t cap)
 {
-	const char *base = getenv(name), *home = getenv("HOME");
+	const char *home = getenv("HOME");
 	int n;
 
 	if (base && base[0] == '/')
@@ -99,8 +100,8 @@ static int read_first(struct config *config, struct resoluto_err *err)
 
 	if (named && named[0])
 		return read_config(config, named, err);
-	/* A path that no file can have. */
-	if (home_path("XDG_CONFIG_HOME", ".config", "resoluto-sandbox/local.env", user,
+	/* One that is too long is no file's. */
+	if (home_path(getenv("XDG_CONFIG_HOME"), ".config", "resoluto-sandbox/local.env", user,
 	              sizeof(user)) == 0 &&
 	    access(user, F_OK) == 0)
 		return read_config(config, user, err);
@@ -134,11 +135,11 @@ int config_load(struct config **ret_config, struct resoluto_err *err)
 		return resoluto_fail(err, -ENOMEM, "load configuration");
 	r = read_first(config, err);
 	if (r == 0)
-		r = set_dir(config, "RESOLUTO_STATE_DIR", SYSTEM_STATE, "XDG_STATE_HOME",
+		r = set_dir(config, "RESOLUTO_STATE_DIR", SYSTEM_STATE, getenv("XDG_STATE_HOME"),
 		            ".local/state", config->state_dir, err);
 	if (r == 0)
-		r = set_dir(config, "RESOLUTO_CACHE_DIR", SYSTEM_CACHE, "XDG_CACHE_HOME", ".cache",
-		            config->cache_dir, err);
+		r = set_dir(config, "RESOLUTO_CACHE_DIR", SYSTEM_CACHE, getenv("XDG_CACHE_HOME"),
+		            ".cache", config->cache_dir, err);
 	if (r < 0)
 		return resoluto_fail_in(err, r, "load configuration");
 	*ret_config = mem_take(&config);

@@ -79,7 +79,7 @@ static void reads_the_file_that_is_named(void)
 	CHECK_STR(config_get(config, "R"), "x");
 	CHECK_STR(config_get(config, "S"), "\"");
 	CHECK_STR(config_get(config, "E"), "");
-	CHECK(!config_get(config, "nonsense") && !config_get(config, "RESOLUTO_LOCAL"));
+	CHECK(!config_get(config, "nonsense") && !config_get(config, "nonsens"));
 	CHECK_STR(config_file(config), home_path("named.env"));
 	CHECK_STR(config_origin(config, "A"), home_path("named.env"));
 	CHECK_STR(config_origin(config, "none"), "default");

@@ -250,7 +250,7 @@ static void removes_links_not_what_they_lead_to(void)
 /* Deeper than any path can name, wide in places. */
 static void removes_very_deep_trees(void)
 {
-	enum { DEPTH = 2000 };
+	enum { DEPTH = 1000 };
 	int at;
 
 	begin();
@@ -276,7 +276,7 @@ static void removes_wide_trees(void)
 
 	begin();
 	CHECK(mkdirat(place.tree, "d", 0755) == 0);
-	for (int i = 0; i < 150; i++) {
+	for (int i = 0; i < 80; i++) {
 		snprintf(name, sizeof(name), "d/%d", i);
 		CHECK(mkdirat(place.tree, name, 0755) == 0);
 		snprintf(name, sizeof(name), "d/%d/file", i);
@@ -450,7 +450,7 @@ static void opens_nothing_outside_in_a_race(void)
 /* It removes the directory or the link, whichever it meets, and nothing behind the link. */
 static void removes_nothing_outside_in_a_race(void)
 {
-	for (int i = 0; i < 40; i++) {
+	for (int i = 0; i < 20; i++) {
 		int r;
 		pid_t pid;
 

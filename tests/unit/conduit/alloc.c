@@ -14,6 +14,7 @@
 #include "resoluto/conduit.h"
 
 static char dir[64], url[128];
+static int object_count;
 
 static void conduit_close(struct resoluto_conduit **conduit)
 {
@@ -35,8 +36,8 @@ static int use_conduit(void)
 	size_t len;
 
 	r = resoluto_conduit_open_url(url, &conduit, NULL);
-	for (char name = 'a'; r == 0 && name < 'z'; name++) {
-		char key[] = { 'd', '/', name, '\0' };
+	for (int i = 0; r == 0 && i < object_count; i++) {
+		char key[] = { 'd', '/', (char) ('a' + i), '\0' };
 
 		r = resoluto_conduit_put_bytes(conduit, key, "text", 4, NULL);
 	}
@@ -56,12 +57,14 @@ static int use_conduit(void)
 static void memory_survives(void)
 {
 	snprintf(url, sizeof(url), "memory://");
+	object_count = 25;
 	CHECK(alloc_fail_each(use_conduit, -ENOMEM) >= 50);
 }
 
 static void localfs_survives(void)
 {
 	snprintf(url, sizeof(url), "localfs://%s", dir);
+	object_count = 3;
 	CHECK(alloc_fail_each(use_conduit, -ENOMEM) >= 10);
 }
 
