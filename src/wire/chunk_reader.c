@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "wire/chunk_reader.h"
 
 enum { SPAN_ID_MAX = 64 }; /* bytes; a longer id is never taken for a workload's */
@@ -18,6 +17,7 @@ struct chunk_reader {
 	size_t count;                    /* places in use from the start, free ones among them */
 	size_t next;                     /* the place that is taken when none is free: the oldest */
 	uint64_t bad_lines;
+	struct event_line line; /* owned: the one that is being told */
 };
 
 int chunk_reader_new(struct chunk_reader **ret_reader)
@@ -32,6 +32,8 @@ int chunk_reader_new(struct chunk_reader **ret_reader)
 
 void chunk_reader_free(struct chunk_reader **reader)
 {
+	if (*reader)
+		event_line_done(&(*reader)->line);
 	free(*reader);
 	*reader = NULL;
 }
@@ -107,20 +109,19 @@ static bool is_blank(const char *line, size_t len)
 static int feed_line(struct chunk_reader *reader, const char *line, size_t len, chunk_event_fn *fn,
                      void *ctx)
 {
-	CLEANUP(event_line_done) struct event_line parsed = { 0 };
 	int r;
 
 	if (is_blank(line, len))
 		return 0;
-	r = event_parse(line, len, &parsed);
+	r = event_parse(line, len, &reader->line);
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0) {
 		reader->bad_lines++;
 		return 0;
 	}
-	classify(reader, &parsed.event);
-	r = fn(ctx, &parsed.event);
+	classify(reader, &reader->line.event);
+	r = fn(ctx, &reader->line.event);
 	return r < 0 ? r : 0;
 }
 

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "wire/base64.h"
 #include "wire/event.h"
+#include "wire/json_scan.h"
 #include "wire/json_text.h"
 
 enum {
 	MICROSECONDS = 1000 * 1000, /* a second */
+	TEXT_SLACK = 64,            /* bytes for the 0s behind the strings of a line */
 	HEAD_SLACK = 256,           /* bytes of a line's fixed text, numbers included */
 };
 
@@ -126,130 +129,303 @@ int event_write_piece(struct buf *out, const struct event_head *head,
 	return finish_line(out, start, r);
 }
 
-/* The text of a member, "" when it is absent and may be.  No NUL inside: it would be cut there. */
-static int get_string(const json_t *root, const char *key, bool is_required, const char **ret_text)
+/* Members of an event, of which the first REQUIRED ones must be there. */
+enum member {
+	RUN_ID,
+	SPAN_ID,
+	KIND,
+	EVENT,
+	TS,
+	REQUIRED,
+	PARENT_SPAN_ID = REQUIRED,
+	NAME,
+	STATUS,
+	DATA,
+	MEMBERS,
+};
+
+static const struct {
+	const char *key;
+	size_t offset; /* of a string in struct resoluto_event */
+} members[MEMBERS] = {
+	[RUN_ID] = { "run_id", offsetof(struct resoluto_event, run_id) },
+	[SPAN_ID] = { "span_id", offsetof(struct resoluto_event, span_id) },
+	[KIND] = { "kind", offsetof(struct resoluto_event, kind) },
+	[EVENT] = { "event", offsetof(struct resoluto_event, event) },
+	[TS] = { "ts", 0 },
+	[PARENT_SPAN_ID] = { "parent_span_id", offsetof(struct resoluto_event, parent_span_id) },
+	[NAME] = { "name", offsetof(struct resoluto_event, name) },
+	[STATUS] = { "status", offsetof(struct resoluto_event, status) },
+	[DATA] = { "data", 0 },
+};
+
+/* Members of data that make a piece of output. */
+enum piece_member {
+	LINE,
+	EXACT,
+	STREAM,
+	SEQ,
+	NEWLINE,
+	PIECE_MEMBERS,
+};
+
+static const char *const piece_members[PIECE_MEMBERS] = {
+	[LINE] = "line", [EXACT] = "b64", [STREAM] = "stream", [SEQ] = "seq", [NEWLINE] = "nl",
+};
+
+struct reader {
+	struct json_scan scan;
+	struct event_line *line;
+	unsigned seen, piece_seen; /* bits of members */
+	const char *exact;         /* text of b64, in line->text; NULL: none */
+	size_t exact_len;
+	bool has_line, has_newline;
+};
+
+/* Bits of members, so that none comes twice. */
+static int note_member(unsigned *seen, unsigned member)
 {
-	const json_t *value = json_object_get(root, key);
-
-	*ret_text = "";
-	if (!value)
-		return is_required ? -EBADMSG : 0;
-	if (!json_is_string(value))
+	if (*seen & 1u << member)
 		return -EBADMSG;
-	*ret_text = json_string_value(value);
-	return strlen(*ret_text) == json_string_length(value) ? 0 : -EBADMSG;
-}
-
-static int read_head(const json_t *root, struct resoluto_event *event)
-{
-	const json_t *ts = json_object_get(root, "ts");
-
-	if (get_string(root, "run_id", true, &event->run_id) < 0 ||
-	    get_string(root, "span_id", true, &event->span_id) < 0 ||
-	    get_string(root, "kind", true, &event->kind) < 0 ||
-	    get_string(root, "event", true, &event->event) < 0 ||
-	    get_string(root, "parent_span_id", false, &event->parent_span_id) < 0 ||
-	    get_string(root, "name", false, &event->name) < 0 ||
-	    get_string(root, "status", false, &event->status) < 0 || !json_is_number(ts))
-		return -EBADMSG;
-	event->ts = json_number_value(ts);
-	if (strcmp(event->event, "open") != 0 && strcmp(event->event, "close") != 0 &&
-	    strcmp(event->event, "log") != 0)
-		return -EBADMSG;
+	*seen |= 1u << member;
 	return 0;
 }
 
-/* The bytes of a piece of output, without the newline.  1: there are some (perhaps none of length). */
-static int read_bytes(const json_t *data, struct buf *bytes)
+/* A string with a 0 behind it.  There is room, so what was read before stays where it is. */
+static int read_text(struct reader *reader, const char **ret_text, size_t *ret_len)
 {
-	const json_t *exact = json_object_get(data, "b64"), *line = json_object_get(data, "line");
+	struct buf *text = &reader->line->text;
+	size_t start = text->len;
+	int r = json_scan_string(&reader->scan, text);
+
+	if (r < 0)
+		return r;
+	*ret_text = text->data + start;
+	*ret_len = text->len - start;
+	return buf_add(text, "", 1);
+}
+
+static int read_head_string(struct reader *reader, size_t offset)
+{
+	const char **place = (const char **) ((char *) &reader->line->event + offset);
+	size_t len;
+	int r = read_text(reader, place, &len);
+
+	return r == 0 && reader->scan.has_nul ? -EBADMSG : r;
+}
+
+static int read_line_text(struct reader *reader)
+{
+	reader->has_line = true;
+	buf_clear(&reader->line->bytes);
+	return json_scan_string(&reader->scan, &reader->line->bytes);
+}
+
+static int read_stream(struct reader *reader)
+{
+	const char *stream;
+	size_t len;
+	int r = read_text(reader, &stream, &len);
+
+	reader->line->event.is_stderr = r == 0 && strcmp(stream, "stderr") == 0;
+	return r;
+}
+
+static int read_seq(struct reader *reader)
+{
+	struct json_number seq;
+	int r = json_scan_number(&reader->scan, &seq);
+
+	if (r == 0 && seq.is_integer && seq.integer > 0)
+		reader->line->event.seq = (uint64_t) seq.integer;
+	return r;
+}
+
+/* The value of a member of data.  One of a wrong type counts as absent. */
+static int read_piece_member(struct reader *reader, enum piece_member member)
+{
+	int next = json_scan_peek(&reader->scan);
+
+	if (member == LINE && next == '"')
+		return read_line_text(reader);
+	if (member == EXACT && next == '"')
+		return read_text(reader, &reader->exact, &reader->exact_len);
+	if (member == STREAM && next == '"')
+		return read_stream(reader);
+	if (member == SEQ && (next == '-' || (next >= '0' && next <= '9')))
+		return read_seq(reader);
+	if (member == NEWLINE)
+		reader->has_newline = next != 'f';
+	return json_scan_skip(&reader->scan);
+}
+
+static int read_data_value(struct reader *reader)
+{
+	unsigned member = 0;
+	int r;
+
+	while (member < PIECE_MEMBERS && strcmp(piece_members[member], reader->line->key.data) != 0)
+		member++;
+	if (member == PIECE_MEMBERS)
+		return json_scan_skip(&reader->scan);
+	r = note_member(&reader->piece_seen, member);
+	return r < 0 ? r : read_piece_member(reader, (enum piece_member) member);
+}
+
+/* An object, of which event.data becomes the text. */
+static int read_data(struct reader *reader)
+{
+	struct buf *text = &reader->line->text;
+	const char *start;
+	int r;
+
+	(void) json_scan_peek(&reader->scan);
+	start = reader->scan.at;
+	r = json_scan_object(&reader->scan);
+	for (bool is_first = true; r == 0; is_first = false) {
+		r = json_scan_key(&reader->scan, is_first, &reader->line->key);
+		if (r <= 0)
+			break;
+		r = read_data_value(reader);
+	}
+	if (r < 0)
+		return r;
+	reader->line->event.data = text->data + text->len;
+	r = buf_add(text, start, (size_t) (reader->scan.at - start));
+	return r < 0 ? r : buf_add(text, "", 1);
+}
+
+static int read_ts(struct reader *reader)
+{
+	struct json_number ts;
+	int r = json_scan_number(&reader->scan, &ts);
+
+	if (r == 0)
+		reader->line->event.ts = ts.real;
+	return r;
+}
+
+static int read_value(struct reader *reader)
+{
+	unsigned member = 0;
+	int r;
+
+	while (member < MEMBERS && strcmp(members[member].key, reader->line->key.data) != 0)
+		member++;
+	if (member == MEMBERS)
+		return json_scan_skip(&reader->scan);
+	r = note_member(&reader->seen, member);
+	if (r < 0)
+		return r;
+	if (member == TS)
+		return read_ts(reader);
+	return member == DATA ? read_data(reader)
+	                      : read_head_string(reader, members[member].offset);
+}
+
+static int read_members(struct reader *reader)
+{
+	int r = json_scan_object(&reader->scan);
+
+	for (bool is_first = true; r == 0; is_first = false) {
+		r = json_scan_key(&reader->scan, is_first, &reader->line->key);
+		if (r <= 0)
+			break;
+		r = read_value(reader);
+	}
+	return r < 0 ? r : json_scan_end(&reader->scan);
+}
+
+/* b64 where it is valid, else line; and the newline. */
+static int finish_bytes(struct reader *reader)
+{
+	struct resoluto_event *event = &reader->line->event;
+	struct buf *bytes = &reader->line->bytes, exact = BUF_INIT(EVENT_JSON_MAX);
+	bool is_log = strcmp(event->event, "log") == 0;
 	int r = -EBADMSG;
 
-	if (json_is_string(exact))
-		r = base64_add_decoded(bytes, json_string_value(exact), json_string_length(exact));
-	if (r == -EBADMSG && json_is_string(line))
-		r = buf_add(bytes, json_string_value(line), json_string_length(line));
-	return r == -EBADMSG ? 0 : r < 0 ? r : 1;
+	if (is_log && reader->exact)
+		r = base64_add_decoded(&exact, reader->exact, reader->exact_len);
+	if (r == 0) {
+		buf_clear(bytes);
+		r = buf_add(bytes, exact.data, exact.len);
+	} else if (r == -EBADMSG) {
+		r = is_log && reader->has_line ? 0 : 1;
+	}
+	buf_done(&exact);
+	if (r == 0)
+		r = buf_add(bytes, "\n", reader->has_newline);
+	if (r == 0) {
+		event->bytes = bytes->data;
+		event->len = bytes->len;
+	} else { /* what makes no output says nothing of a stream */
+		event->is_stderr = false;
+		event->seq = 0;
+	}
+	return r < 0 ? r : 0;
 }
 
-static int read_piece(const json_t *data, struct buf *bytes, struct resoluto_event *event)
+static int check_event(const struct reader *reader)
 {
-	const json_t *seq = json_object_get(data, "seq");
-	const char *stream = json_string_value(json_object_get(data, "stream"));
-	int r = read_bytes(data, bytes);
+	const char *event = reader->line->event.event;
 
-	if (r == 1 && !json_is_false(json_object_get(data, "nl")))
-		r = buf_add(bytes, "\n", 1);
-	else if (r == 1) /* even an empty piece has a pointer */
-		r = buf_reserve(bytes, 0);
-	if (r < 0 || !bytes->data)
-		return r;
-	event->bytes = bytes->data;
-	event->len = bytes->len;
-	event->is_stderr = stream && strcmp(stream, "stderr") == 0;
-	if (json_is_integer(seq) && json_integer_value(seq) > 0)
-		event->seq = (uint64_t) json_integer_value(seq);
-	return 0;
+	if ((~reader->seen & ((1u << REQUIRED) - 1)) != 0)
+		return -EBADMSG;
+	return strcmp(event, "open") == 0 || strcmp(event, "close") == 0 ||
+	                       strcmp(event, "log") == 0
+	               ? 0
+	               : -EBADMSG;
 }
 
-/* The object as text: the very bytes of the line, which by now are known to be valid. */
-static int copy_data(const char *line, const struct json_span *span, const json_t *data,
-                     char **ret_text)
+int event_parse(const char *line, size_t len, struct event_line *parsed)
 {
-	if (!data)
-		*ret_text = strdup("{}");
-	else if (span->len > 0)
-		*ret_text = strndup(line + span->start, span->len);
-	else /* the key was written with escapes */
-		*ret_text = json_dumps(data, JSON_COMPACT | JSON_ENSURE_ASCII);
-	return *ret_text ? 0 : -ENOMEM;
-}
-
-static int read_line(const char *line, size_t len, struct event_line *parsed)
-{
-	struct json_span span = { 0 };
-	const json_t *data;
+	struct reader reader = {
+		.scan = { .at = line, .end = line + len },
+		.line = parsed,
+		.has_newline = true,
+	};
 	int r;
 
-	if (!json_is_shallow(line, len, "data", &span))
-		return -EBADMSG;
-	parsed->root = json_loadb(line, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
-	if (!json_is_object(parsed->root))
-		return -EBADMSG;
-	r = read_head(parsed->root, &parsed->event);
-	if (r < 0)
-		return r;
-	data = json_object_get(parsed->root, "data");
-	if (data && !json_is_object(data))
-		return -EBADMSG;
-	r = copy_data(line, &span, data, &parsed->data_text);
-	if (r < 0)
-		return r;
-	parsed->event.data = parsed->data_text;
-	return strcmp(parsed->event.event, "log") == 0
-	               ? read_piece(data, &parsed->bytes, &parsed->event)
-	               : 0;
-}
-
-int event_parse(const char *line, size_t len, struct event_line *ret_line)
-{
-	int r;
-
-	*ret_line = (struct event_line){ .bytes = BUF_INIT(EVENT_JSON_MAX + 1) };
+	event_line_clear(parsed);
 	if (len > EVENT_JSON_MAX)
 		return -E2BIG;
-	r = read_line(line, len, ret_line);
+	r = buf_reserve(&parsed->text, 2 * len + TEXT_SLACK);
+	if (r == 0)
+		r = read_members(&reader);
+	if (r == 0)
+		r = check_event(&reader);
+	if (r == 0)
+		r = finish_bytes(&reader);
 	if (r < 0)
-		event_line_done(ret_line);
+		event_line_clear(parsed);
 	return r;
+}
+
+void event_line_clear(struct event_line *line)
+{
+	line->event = (struct resoluto_event){
+		.run_id = "",
+		.span_id = "",
+		.parent_span_id = "",
+		.kind = "",
+		.name = "",
+		.event = "",
+		.status = "",
+		.data = "{}",
+	};
+	line->text.max = 2 * EVENT_JSON_MAX + TEXT_SLACK;
+	line->bytes.max = EVENT_JSON_MAX + 1;
+	line->key.max = EVENT_JSON_MAX;
+	buf_clear(&line->text);
+	buf_clear(&line->bytes);
 }
 
 void event_line_done(struct event_line *line)
 {
-	json_decref(line->root);
-	free(line->data_text);
+	buf_done(&line->text);
 	buf_done(&line->bytes);
-	*line = (struct event_line){ .bytes = BUF_INIT(0) };
+	buf_done(&line->key);
+	*line = (struct event_line){ 0 };
 }
 
 void event_span_id(uint64_t bits, char ret_id[EVENT_SPAN_ID_SIZE])

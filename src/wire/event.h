@@ -5,10 +5,9 @@
  * event.h - write and read the lines of an event chunk (seed 000, SpanEvent).  Pure.
  *
  * Lines are ASCII-only JSON: everything else is escaped, since the Python original splits chunks at
- * U+2028 too.  The writer is our own, for speed; the reader uses jansson, for trust.
+ * U+2028 too.  Writer and reader are our own, for speed; fuzzing holds the reader to what jansson reads.
  */
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -47,12 +46,15 @@ struct event_piece {
 int event_write_piece(struct buf *out, const struct event_head *head,
                       const struct event_piece *piece);
 
-/* A parsed line.  Strings in `event` live as long as the struct. */
+/*
+ * A parsed line.  Starts as {0}, may be used for one line after the other, ends with
+ * event_line_done().  What `event` points to lives until the next line.
+ */
 struct event_line {
 	struct resoluto_event event;
-	json_t *root;     /* owned */
-	char *data_text;  /* owned */
+	struct buf text;  /* owned: the strings */
 	struct buf bytes; /* owned: what event.bytes points to */
+	struct buf key;   /* owned: scratch */
 };
 
 /*
@@ -60,10 +62,11 @@ struct event_line {
  * where it is valid, else line, and the newline unless nl is false.  event.data is the object's own
  * text, spaces included.  is_output is left false: it needs the parent's kind, see
  * chunk_reader.h.  -EBADMSG: not JSON, not an object, a required member missing or of a wrong
- * type, a NUL in one of the seven strings, a key given twice, nested too deep, an event other
- * than open, close, log.  -E2BIG: over EVENT_JSON_MAX.
+ * type, a NUL in one of the seven strings, one of the keys that count given twice, nested deeper
+ * than JSON_DEPTH_MAX, an event other than open, close, log.  -E2BIG: over EVENT_JSON_MAX.
  */
-int event_parse(const char *line, size_t len, struct event_line *ret_line);
+int event_parse(const char *line, size_t len, struct event_line *parsed);
+void event_line_clear(struct event_line *line); /* no event, the memory is kept */
 void event_line_done(struct event_line *line);
 
 /* 16 hex digits from 8 bytes (any: counters and random ones). */

@@ -204,71 +204,27 @@ static size_t skip_string(const char *text, size_t len, size_t at)
 	return at < len ? at + 1 : len;
 }
 
-/* A walk over the brackets of a text, looking for one member of the outermost object. */
-struct walk {
-	const char *text, *key;
-	size_t len, key_len;
-	unsigned depth;
-	size_t value_start; /* where the value that was last looked for starts; 0: none is open */
-	struct json_span found;
-};
-
-/* At a ',' or a closing bracket: a member of the outermost object ends here. */
-static void walk_end_value(struct walk *walk, size_t at)
+bool json_is_tame(const char *text, size_t len)
 {
-	if (walk->depth == 1 && walk->value_start) {
-		walk->found = (struct json_span){ walk->value_start, at - walk->value_start };
-		walk->value_start = 0;
-	}
-}
+	unsigned depth = 0;
 
-static void walk_string(struct walk *walk, size_t start, size_t end)
-{
-	if (!walk->key || walk->depth != 1 || walk->value_start || walk->found.len ||
-	    end - start != walk->key_len + 2 || end >= walk->len ||
-	    memcmp(walk->text + start + 1, walk->key, walk->key_len) != 0)
-		return;
-	while (end < walk->len && strchr(" \t\r\n", walk->text[end]) && walk->text[end])
-		end++;
-	if (end < walk->len && walk->text[end] == ':')
-		walk->value_start = end + 1;
-}
-
-static bool walk_brackets(struct walk *walk)
-{
-	for (size_t at = 0; at < walk->len;) {
-		char c = walk->text[at];
+	/* jansson takes a NUL behind a number for white space */
+	if (len > 0 && memchr(text, '\0', len))
+		return false;
+	for (size_t at = 0; at < len;) {
+		char c = text[at];
 
 		if (c == '"') {
-			size_t end = skip_string(walk->text, walk->len, at);
-
-			walk_string(walk, at, end);
-			at = end;
+			at = skip_string(text, len, at);
 			continue;
 		}
-		if (c == ',' || c == '}' || c == ']')
-			walk_end_value(walk, at);
 		if (c == '{' || c == '[')
-			walk->depth++;
-		if ((c == '}' || c == ']') && walk->depth > 0)
-			walk->depth--;
-		if (walk->depth > JSON_DEPTH_MAX)
+			depth++;
+		if ((c == '}' || c == ']') && depth > 0)
+			depth--;
+		if (depth > JSON_DEPTH_MAX)
 			return false;
 		at++;
 	}
-	return true;
-}
-
-bool json_is_shallow(const char *text, size_t len, const char *key, struct json_span *ret_span)
-{
-	struct walk walk = { .text = text,
-		             .len = len,
-		             .key = key,
-		             .key_len = key ? strlen(key) : 0 };
-
-	if (!walk_brackets(&walk))
-		return false;
-	if (ret_span)
-		*ret_span = walk.found;
 	return true;
 }

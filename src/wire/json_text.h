@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * json_text.h - JSON as text: a fast writer of ASCII-only strings, and the look at a text's depth that
- * comes before a recursive parser may see it.  Pure.
+ * json_text.h - JSON as text: a fast writer of ASCII-only strings, and the look at a text that comes
+ * before a recursive parser may see it.  Pure.
  */
 
 #include <stdbool.h>
@@ -27,14 +27,5 @@ int json_add_member(struct buf *out, const char *key, const char *text);
 int json_add_text(struct buf *out, const char *json);
 int json_add_u64(struct buf *out, uint64_t value);
 
-/* Where the value of a member of the outermost object stands in a text. */
-struct json_span {
-	size_t start, len; /* len 0: not found */
-};
-
-/*
- * false: the text is nested deeper than JSON_DEPTH_MAX, so do not parse it.  ret_span (may be NULL) receives
- * the place of the value of `key`; it is right whenever the text turns out to be valid JSON with
- * that key written without escapes.
- */
-bool json_is_shallow(const char *text, size_t len, const char *key, struct json_span *ret_span);
+/* false: the text holds a NUL or is nested deeper than JSON_DEPTH_MAX, so do not parse it. */
+bool json_is_tame(const char *text, size_t len);

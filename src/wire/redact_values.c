@@ -377,11 +377,13 @@ struct emission {
 
 static int emit_plain(struct emission *emission, uint64_t until)
 {
-	const char *from = emission->held + (emission->at - emission->start);
-	size_t len = (size_t) (until - emission->at);
+	uint64_t from = emission->at;
 
+	if (until == from)
+		return 0;
 	emission->at = until;
-	return buf_add(emission->out, from, len);
+	return buf_add(emission->out, emission->held + (from - emission->start),
+	               (size_t) (until - from));
 }
 
 /* 1: the run goes on behind `until`, where what is known of it now starts. */

@@ -258,7 +258,7 @@ static json_t *load_object(const char *json, size_t len, size_t max, struct reso
 		resoluto_fail(err, -EBADMSG, "larger than %zu bytes", max);
 		return NULL;
 	}
-	if (!json_is_shallow(json, len, NULL, NULL)) {
+	if (!json_is_tame(json, len)) {
 		resoluto_fail(err, -EBADMSG, "nested too deep");
 		return NULL;
 	}

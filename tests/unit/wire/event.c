@@ -233,7 +233,8 @@ static void refuses_what_is_no_event(void)
 		HEAD ",\"data\":{\"\\u0000\":1}}",
 		HEAD ",\"data\":{\"a\":\"\\ud800\"}}",
 		HEAD ",\"data\":{\"a\":1e999}}",
-		HEAD ",\"data\":{\"a\":1,\"a\":2}}",
+		HEAD ",\"data\":{\"line\":\"a\",\"line\":\"b\"}}",
+		HEAD ",\"data\":{},\"data\":{}}",
 		"{\"run_id\":\"r\",\"span_id\":\"s\",\"kind\":\"log\",\"event\":\"log\",\"ts\":"
 		"\"1\"}",
 		"{\"run_id\":\"r\",\"span_id\":\"s\",\"kind\":\"log\",\"event\":\"other\",\"ts\":"
@@ -276,7 +277,27 @@ static void data_is_the_text_of_the_object(void)
 	parse(&plain, HEAD ",\"data\":{\"k\": [1, {\"data\":2}]},\"name\":\"data\"}");
 	CHECK_STR(plain.event.data, "{\"k\": [1, {\"data\":2}]}");
 	parse(&escaped, HEAD ",\"d\\u0061ta\":{\"k\": 1}}");
-	CHECK_STR(escaped.event.data, "{\"k\":1}");
+	CHECK_STR(escaped.event.data, "{\"k\": 1}");
+}
+
+/* One struct for many lines: nothing of an earlier one shows. */
+static void a_line_can_be_used_again(void)
+{
+	CLEANUP(event_line_done) struct event_line line = { 0 };
+
+	parse(&line, HEAD
+	      ",\"name\":\"n\",\"data\":{\"line\":\"long one\",\"stream\":\"stderr\",\"seq\":4}}");
+	CHECK(line.event.len == 9);
+	CHECK(event_parse("{", 1, &line) == -EBADMSG);
+	CHECK(!line.event.bytes && !line.event.seq);
+	CHECK_STR(line.event.name, "");
+	parse(&line, HEAD ",\"data\":{\"line\":\"x\"}}");
+	CHECK_STR(line.event.bytes, "x\n");
+	CHECK_STR(line.event.name, "");
+	CHECK(!line.event.is_stderr && line.event.seq == 0);
+	parse(&line, HEAD "}");
+	CHECK(!line.event.bytes);
+	CHECK_STR(line.event.data, "{}");
 }
 
 static void span_ids_are_hex(void)
@@ -304,6 +325,7 @@ int main(void)
 	RUN(refuses_what_is_no_event);
 	RUN(refuses_depth_and_size);
 	RUN(data_is_the_text_of_the_object);
+	RUN(a_line_can_be_used_again);
 	RUN(span_ids_are_hex);
 	return check_done();
 }

@@ -34,38 +34,36 @@ static void knows_the_protocols_keys(void)
 
 static void knows_nothing_else(void)
 {
-	static const char
-		*const
-			others[] = {
-				"",
-				"x",
-				"result.json/",
-				"./result.json",
-				"RESULT.JSON",
-				"result.jso",
-				"_canary_ok2",
-				"events-000000.jsonl",
-				"events-00001.jsonl",
-				"events-0000001.jsonl",
-				"events-00000a.jsonl",
-				"events--00001.jsonl",
-				"events-000001.json",
-				"xevents-000001.jsonl",
-				"events-000001.jsonl.tmp",
-				"outbox/.tar.gz",
-				"outbox/.x.tar.gz",
-				"outbox/a/b.tar.gz",
-				"outbox/..tar.gz",
-				"outbox/a b.tar.gz",
-				"outbox/a.tar",
-				"outbox/",
-				"inbox/workspace.tar.gz",
-				"task.json",
-				"../result.json",
-				"outbox/"
-		                "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa."
-		                "tar.gz", /* 65 */
-			};
+	static const char *const others[] = {
+		"",
+		"x",
+		"result.json/",
+		"./result.json",
+		"RESULT.JSON",
+		"result.jso",
+		"_canary_ok2",
+		"events-000000.jsonl",
+		"events-00001.jsonl",
+		"events-0000001.jsonl",
+		"events-00000a.jsonl",
+		"events--00001.jsonl",
+		"events-000001.json",
+		"xevents-000001.jsonl",
+		"events-000001.jsonl.tmp",
+		"outbox/.tar.gz",
+		"outbox/.x.tar.gz",
+		"outbox/a/b.tar.gz",
+		"outbox/..tar.gz",
+		"outbox/a b.tar.gz",
+		"outbox/a.tar",
+		"outbox/",
+		"inbox/workspace.tar.gz",
+		"task.json",
+		"../result.json",
+		"outbox/"
+		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa."
+		"tar.gz", /* 65 */
+	};
 	uint32_t number;
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
