@@ -317,26 +317,32 @@ static const char *const qemu_without[] = {
 	"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", NULL,
 };
 
+/* One rule that counts only where argument `arg` compares so. */
+static int add_if(scmp_filter_ctx filter, uint32_t action, int number, unsigned arg,
+                  enum scmp_compare op, scmp_datum_t a, scmp_datum_t b)
+{
+	const struct scmp_arg_cmp compare = { .arg = arg, .op = op, .datum_a = a, .datum_b = b };
+
+	return seccomp_rule_add_array(filter, action, number, 1, &compare);
+}
+
 static int add_qemu_conditions(scmp_filter_ctx filter, int exec_fd)
 {
 	const uint32_t end = SCMP_ACT_KILL_PROCESS;
 	int r;
 
 	/* The exec that starts QEMU; the descriptor is closed by it. */
-	r = seccomp_rule_add(filter, end, SCMP_SYS(execveat), 1,
-	                     SCMP_A0(SCMP_CMP_NE, (scmp_datum_t) exec_fd));
+	r = add_if(filter, end, SCMP_SYS(execveat), 0, SCMP_CMP_NE, (scmp_datum_t) exec_fd, 0);
 	if (r == 0)
-		r = seccomp_rule_add(filter, end, SCMP_SYS(execveat), 1,
-		                     SCMP_A4(SCMP_CMP_NE, AT_EMPTY_PATH));
+		r = add_if(filter, end, SCMP_SYS(execveat), 4, SCMP_CMP_NE, AT_EMPTY_PATH, 0);
 	/* Threads only. */
 	if (r == 0)
-		r = seccomp_rule_add(filter, end, SCMP_SYS(clone), 1,
-		                     SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
+		r = add_if(filter, end, SCMP_SYS(clone), 0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0);
 	if (r == 0)
-		r = seccomp_rule_add(filter, end, SCMP_SYS(tgkill), 1,
-		                     SCMP_A0(SCMP_CMP_NE, (scmp_datum_t) getpid()));
+		r = add_if(filter, end, SCMP_SYS(tgkill), 0, SCMP_CMP_NE, (scmp_datum_t) getpid(),
+		           0);
 	if (r == 0)
-		r = seccomp_rule_add(filter, end, SCMP_SYS(prlimit64), 1, SCMP_A0(SCMP_CMP_NE, 0));
+		r = add_if(filter, end, SCMP_SYS(prlimit64), 0, SCMP_CMP_NE, 0, 0);
 	return r;
 }
 
@@ -422,20 +428,19 @@ static const char *const shim_calls[] = {
 
 static int add_shim_conditions(scmp_filter_ctx filter, int qemu_pidfd)
 {
-	int r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(pidfd_send_signal), 1,
-	                         SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t) qemu_pidfd));
+	const uint32_t allow = SCMP_ACT_ALLOW;
+	int r = add_if(filter, allow, SCMP_SYS(pidfd_send_signal), 0, SCMP_CMP_EQ,
+	               (scmp_datum_t) qemu_pidfd, 0);
 
 	/* abort() */
 	if (r == 0)
-		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
-		                     SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t) getpid()));
+		r = add_if(filter, allow, SCMP_SYS(tgkill), 0, SCMP_CMP_EQ, (scmp_datum_t) getpid(),
+		           0);
 	/* No new code. */
 	if (r == 0)
-		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
-		                     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+		r = add_if(filter, allow, SCMP_SYS(mmap), 2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
 	if (r == 0)
-		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
-		                     SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+		r = add_if(filter, allow, SCMP_SYS(mprotect), 2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
 	return r;
 }
 
