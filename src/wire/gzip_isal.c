@@ -16,6 +16,7 @@
 enum {
 	PACKED_SIZE = 64 * 1024,       /* bytes of compressed data held at once */
 	STEP_MAX = 1024 * 1024 * 1024, /* bytes given to isa-l at once: its counters have 32 bits */
+	FLAGS_RESERVED = 0xe0,         /* of the header's flags */
 };
 
 struct gzip_writer {
@@ -171,6 +172,9 @@ static int step(struct gzip_reader *reader)
 		return 0;
 	case AT_HEADER:
 		r = isal_read_gzip_header(&reader->state, &reader->header);
+		/* isa-l passes over flags that are not defined; RFC 1952 says to refuse them. */
+		if (r == ISAL_DECOMP_OK && (reader->header.flags & FLAGS_RESERVED))
+			return -EBADMSG;
 		if (r == ISAL_DECOMP_OK)
 			reader->at = AT_CONTENT;
 		else if (r != ISAL_END_INPUT || starved)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Staging a text tree in and out, ours against the Python original, interleaved in one run."""
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
+import sandbox  # noqa: E402
+
+MIB = 1 << 20
+SIZE_LIMIT, MEMORY_LIMIT_KIB = 1.1, 32 * 1024
+
+
+def programs():
+    build = os.environ.get("RESOLUTO_BUILD_DIR", str(sandbox.ROOT / "build"))
+    original = os.environ.get("RESOLUTO_TEST_ORIGINAL")
+    if not original or not pathlib.Path(original, "resoluto").is_dir():
+        sys.exit("set RESOLUTO_TEST_ORIGINAL to a folder into which the original was installed:"
+                 " pip install --ignore-requires-python --target DIR resoluto-sandbox==0.1.0 pydantic")
+    subprocess.run(["ninja", "-C", build, "bench/staging_bench"], check=True, stdout=subprocess.DEVNULL)
+    python = [sys.executable, str(pathlib.Path(__file__).with_name("staging_original.py"))]
+    return [f"{build}/bench/staging_bench"], python, dict(os.environ, PYTHONPATH=original)
+
+
+def make_lines(draw, count):
+    """Lines like those of programs: few words often, many seldom, indented, with names and numbers of their own."""
+    letters = "etaoinshrdlcumwfgypbvk"
+    words = ["".join(draw.choices(letters, k=draw.randint(2, 11))) for _ in range(20_000)]
+    weights = [1 / (rank + 2) for rank in range(len(words))]
+    signs = [" ", " ", " ", "_", "_", "(", ", ", " = ", ".", ".", "->", " + ", "[", ": "]
+    lines = []
+    for _ in range(count):
+        picked = draw.choices(words, weights, k=draw.randint(1, 9))
+        line = "\t" * draw.choice([0, 1, 1, 2, 2, 3])
+        line += "".join(word + draw.choice(signs) for word in picked)
+        if draw.random() < 0.2:
+            line += str(draw.randrange(100_000))
+        lines.append(line + draw.choice([";\n", ");\n", " {\n", "\n", "\n\n"]))
+    return lines
+
+
+def make_tree(top, size, seed):
+    """Files of 0.5 to 80 KiB, mostly small, 40 to a directory; the same for the same seed."""
+    draw = random.Random(seed)
+    lines = make_lines(draw, 150_000)
+    average = sum(map(len, lines)) / len(lines)
+    total = count = 0
+    while total < size:
+        wanted = int(512 * 2 ** (draw.random() ** 1.5 * 7.3))
+        text = "".join(draw.choices(lines, k=max(1, int(wanted / average))))
+        directory = top / f"part{count // 1600}" / f"module{count // 40 % 40}"
+        if count % 40 == 0:
+            directory.mkdir(parents=True)
+        (directory / f"file{count}.c").write_text(text)
+        total += len(text)
+        count += 1
+    return total, count
+
+
+def timed(argv, env):
+    os.sync()  # what the step before has left to write is not this one's
+    done = subprocess.run(argv, env=env, stdout=subprocess.PIPE, check=True, text=True)
+    seconds, peak = done.stdout.split()
+    return float(seconds), int(peak)
+
+
+def one_round(scratch, tree, ours, original, env, rates):
+    size = sum(f.stat().st_size for f in tree.rglob("*") if f.is_file()) / MIB
+    for name in "ours", "original":
+        (scratch / name).mkdir()
+    (scratch / "store").mkdir()
+    steps = [("in ours", [*ours, "in", tree, scratch / "archive"]),
+             ("in original", [*original, "in", tree, scratch / "store"]),
+             ("out ours", [*ours, "out", scratch / "archive", scratch / "ours"]),
+             ("out original", [*original, "out", scratch / "store", scratch / "original"])]
+    peak = 0
+    for name, argv in steps:
+        seconds, kib = timed(list(map(str, argv)), env)
+        rates[name].append(size / seconds)
+        peak = max(peak, kib)
+    subprocess.run(["diff", "-rq", scratch / "ours", scratch / "original"], check=True)
+    for name in "ours", "original", "store":
+        shutil.rmtree(scratch / name)
+    return peak
+
+
+def piped(command):
+    return int(subprocess.run(["bash", "-o", "pipefail", "-c", command + " | wc -c"], check=True,
+                              stdout=subprocess.PIPE).stdout)
+
+
+def compare_sizes(tree, archive):
+    """Against gzip -1 of the very same tar, and of what GNU tar makes of the tree."""
+    ours = archive.stat().st_size
+    same = piped(f"gzip -dc '{archive}' | gzip -1")
+    other = piped(f"tar -C '{tree}' -cf - . | gzip -1")
+    print(f"archive {ours / MIB:.1f} MiB, gzip -1 of the same tar {same / MIB:.1f} MiB: {ours / same:.3f} (at most"
+          f" {SIZE_LIMIT}); of GNU tar's {other / MIB:.1f} MiB: {ours / other:.3f}")
+    return ours / max(1, min(same, other))
+
+
+def large_tree(scratch, ours, env):
+    tree = scratch / "large"
+    made, files = make_tree(tree, 1024 * MIB, 2)
+    seconds_in, peak_in = timed([*ours, "in", str(tree), str(scratch / "archive")], env)
+    (scratch / "out").mkdir()
+    seconds_out, peak_out = timed([*ours, "out", str(scratch / "archive"), str(scratch / "out")], env)
+    print(f"1 GiB in {files} files: in {made / MIB / seconds_in:.0f} MiB/s, out {made / MIB / seconds_out:.0f} MiB/s")
+    return max(peak_in, peak_out)
+
+
+def main():
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    ours, original, env = programs()
+    rates = {name: [] for name in ("in ours", "in original", "out ours", "out original")}
+    with tempfile.TemporaryDirectory(prefix="staging-") as directory:
+        scratch = pathlib.Path(directory)
+        made, files = make_tree(scratch / "tree", 100 * MIB, 1)
+        print(f"{made / MIB:.0f} MiB of text in {files} files")
+        peak = max(one_round(scratch, scratch / "tree", ours, original, env, rates) for _ in range(rounds))
+        medians = {name: sandbox.report(name, values, "MiB/s") for name, values in rates.items()}
+        size = compare_sizes(scratch / "tree", scratch / "archive")
+        shutil.rmtree(scratch / "tree")
+        large_peak = large_tree(scratch, ours, env)
+    print(f"peak memory: {peak / 1024:.1f} MiB at 100 MiB, {large_peak / 1024:.1f} MiB at 1 GiB (at most"
+          f" {MEMORY_LIMIT_KIB // 1024})")
+    ratios = [medians["in ours"] / medians["in original"], medians["out ours"] / medians["out original"]]
+    print(f"ratio {ratios[0]:.3f}")
+    print(f"ratio {ratios[1]:.3f}")
+    return 0 if size <= SIZE_LIMIT and max(peak, large_peak) <= MEMORY_LIMIT_KIB else 1
+
+
+sys.exit(main())
