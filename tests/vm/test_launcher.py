@@ -35,9 +35,9 @@ def test_what_is_refused_fails(rig, what):
 
 
 def test_no_file_can_be_made_anywhere(rig):
-    for place in ("/tmp/made-by-qemu", str(rig.conduit / "made"), str(rig.state / "made"), "/dev/shm/made"):
+    for place in ("/tmp/made-by-qemu", str(rig.conduit / "made"), str(rig.state / "made"), "/var/tmp/made"):
         run = rig.run("attempt", "write-file", place)
-        assert any(line in run.lines for line in ("attempt write-file: EACCES",)), run.text
+        assert "attempt write-file: EACCES" in run.lines, run.text
 
 
 def test_it_has_only_the_descriptors_of_the_table(rig):

@@ -8,6 +8,7 @@
  * <state>/tsc.json.
  */
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "resoluto/err.h"
