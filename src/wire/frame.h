@@ -61,7 +61,7 @@ enum frame_type {
 	FRAME_NEWS = 64,    /* shim: an object or the state has changed, look */
 	FRAME_DETACH = 65,  /* caller: go on without me */
 	FRAME_DESTROY = 66, /* caller: end now; payload: the reason's name */
-	FRAME_LOGS = 67,    /* caller: write the console's last bytes to console.log now, then NEWS */
+	FRAME_LOGS = 67, /* caller: write the console's last bytes to console.log now, then NEWS */
 };
 
 enum frame_nak {

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "resoluto/err.h"
 
 enum accel {
 	ACCEL_TCG,
