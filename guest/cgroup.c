@@ -19,7 +19,10 @@
 
 static const char root_dir[] = "/sys/fs/cgroup";
 
-enum { LOOK_AGAIN_MS = 2 };
+enum {
+	LOOK_AGAIN_MS = 2,
+	STAT_SIZE = 8192, /* bytes of memory.stat that are read: some 1,500 are there */
+};
 
 uint64_t cgroup_memory_max(uint64_t machine_bytes)
 {
@@ -82,18 +85,53 @@ int cgroup_enter(const struct cgroup *cgroup)
 	return set(cgroup->dir, "cgroup.procs", "0", NULL);
 }
 
+static bool read_text(const struct cgroup *cgroup, const char *file, char *ret, size_t cap)
+{
+	CLEANUP(fd_close) int fd = openat(cgroup->dir, file, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read_up_to(fd, ret, cap - 1);
+
+	ret[n > 0 ? n : 0] = '\0';
+	return n >= 0;
+}
+
 static bool read_stat(const struct cgroup *cgroup, const char *file, const char *name,
                       uint64_t *ret)
 {
-	CLEANUP(fd_close) int fd = openat(cgroup->dir, file, O_RDONLY | O_CLOEXEC);
-	char text[1024];
-	ssize_t n = fd < 0 ? -1 : read_up_to(fd, text, sizeof(text) - 1);
+	char text[STAT_SIZE];
 
-	if (n < 0)
+	if (!read_text(cgroup, file, text, sizeof(text)))
 		return false;
-	text[n] = '\0';
 	*ret = cgroup_read_stat(text, name);
 	return true;
+}
+
+static uint64_t read_number(const struct cgroup *cgroup, const char *file)
+{
+	char text[64];
+
+	return read_text(cgroup, file, text, sizeof(text)) ? strtoull(text, NULL, 10) : 0;
+}
+
+int cgroup_read_memory(const struct cgroup *cgroup, struct cgroup_memory *ret_memory)
+{
+	char text[STAT_SIZE];
+
+	if (!read_text(cgroup, "memory.stat", text, sizeof(text)))
+		return -EIO;
+	*ret_memory = (struct cgroup_memory){
+		.limit_bytes = read_number(cgroup, "memory.max"),
+		.used_bytes = read_number(cgroup, "memory.current"),
+		.file_bytes = cgroup_read_stat(text, "file"),
+		.refaults = cgroup_read_stat(text, "workingset_refault_file"),
+	};
+	return 0;
+}
+
+bool cgroup_is_stalled(const struct cgroup_memory *before, const struct cgroup_memory *now)
+{
+	return now->used_bytes >= now->limit_bytes - now->limit_bytes / CGROUP_STALL_SHARE &&
+	       now->file_bytes < now->limit_bytes / CGROUP_STALL_SHARE &&
+	       now->refaults - before->refaults >= CGROUP_STALL_REFAULTS;
 }
 
 uint64_t cgroup_read_stat(const char *text, const char *name)

@@ -13,6 +13,9 @@
 enum {
 	CGROUP_KEPT_MIB = 64, /* of the memory for kernel and runner (a quarter, if that is less) */
 	CGROUP_PIDS_MAX = 4096,
+	CGROUP_STALL_REFAULTS =
+		1000,            /* pages read again between two looks that mean standing still */
+	CGROUP_STALL_SHARE = 64, /* when files have less than the limit by this */
 	CGROUP_KILL_MS = 10 *
 	                 1000, /* after this the machine is switched off with processes in it */
 };
@@ -35,6 +38,19 @@ int cgroup_kill_now(const struct cgroup *cgroup);
 int cgroup_kill(const struct cgroup *cgroup);
 /* How many processes the kernel killed in it for lack of memory. */
 uint64_t cgroup_oom_kills(const struct cgroup *cgroup);
+/* What the kernel tells of the memory of all in it. */
+struct cgroup_memory {
+	uint64_t limit_bytes, used_bytes;
+	uint64_t file_bytes; /* of these: of files, which can be dropped and read again */
+	uint64_t refaults;   /* pages that had to be read again, ever */
+};
+
+int cgroup_read_memory(const struct cgroup *cgroup, struct cgroup_memory *ret_memory);
+/*
+ * Has a program stood still between two looks?  At the edge of its limit its own code is dropped and read again
+ * all the time; and the kernel, which always finds something to drop, kills nobody.  Pure.
+ */
+bool cgroup_is_stalled(const struct cgroup_memory *before, const struct cgroup_memory *now);
 /* The number behind "name " in text of lines "name number"; 0 if there is none.  Pure. */
 uint64_t cgroup_read_stat(const char *text, const char *name);
 void cgroup_done(struct cgroup *cgroup);

@@ -418,13 +418,16 @@ static int channel_data(struct ship *ship, uint32_t number, const void *bytes, s
 	return 0;
 }
 
-static int send_end(struct channel *channel, const struct channel_put *put, uint32_t crc,
+/* A put that was refused half-way is ended too, so that the host can forget it. */
+static int send_end(struct channel *channel, struct channel_put *put, uint32_t crc,
                     struct resoluto_err *err)
 {
 	int r = 0;
 
-	if (put && put->state == PUT_IS_OPEN)
+	if (put && !put->has_ended) {
+		put->has_ended = true;
 		r = frame_add_u32(&channel->out, FRAME_PUT_END, put->stream, crc);
+	}
 	if (r < 0)
 		return resoluto_fail(err, r, "make a frame");
 	return flush_out(channel, err);
@@ -433,7 +436,7 @@ static int send_end(struct channel *channel, const struct channel_put *put, uint
 static int channel_end(struct ship *ship, uint32_t number, struct resoluto_err *err)
 {
 	struct channel *channel = channel_of(ship);
-	const struct channel_put *put = find_put(channel, number);
+	struct channel_put *put = find_put(channel, number);
 
 	return send_end(channel, put, put ? put->crc : 0, err);
 }

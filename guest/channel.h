@@ -28,6 +28,7 @@ struct channel_port {
 
 struct channel_put {
 	enum { PUT_IS_FREE, PUT_IS_OPEN, PUT_IS_STORED, PUT_IS_REFUSED } state;
+	bool has_ended; /* its PUT_END was sent */
 	uint32_t stream, crc, nak;
 	char text[CHANNEL_NAK_TEXT + 1];
 };

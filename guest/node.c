@@ -360,7 +360,8 @@ static int run_program(struct node *node, const struct report_span *span, struct
 		return r;
 	(void) cgroup_kill(&node->cgroup);
 	verdict_exit(&node->verdict, end.wait_status);
-	verdict_blame(&node->verdict, cgroup_oom_kills(&node->cgroup) - oom_kills, mount_is_full());
+	oom_kills = cgroup_oom_kills(&node->cgroup) - oom_kills;
+	verdict_blame(&node->verdict, end.was_stalled, oom_kills, mount_is_full());
 	node->verdict.is_complete = end.is_complete;
 	return 0;
 }

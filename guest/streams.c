@@ -32,8 +32,12 @@ struct session {
 	uint64_t delivered; /* signals that were delivered and are kept */
 	bool has_ended;
 	int wait_status;
-	uint64_t drain_until_ms; /* once it has ended */
-	uint64_t idle_at_ms;     /* 0: nothing may be waiting in a cutter */
+	uint64_t drain_until_ms;     /* once it has ended */
+	uint64_t memory_at_ms;       /* when to look at its memory again */
+	struct cgroup_memory memory; /* as it was then */
+	int stalled_looks;
+	bool was_stalled;
+	uint64_t idle_at_ms; /* 0: nothing may be waiting in a cutter */
 };
 
 enum {
@@ -191,7 +195,7 @@ static int earlier(int timeout_ms, uint64_t at_ms, uint64_t now_ms)
 static int timeout_ms(const struct session *session)
 {
 	uint64_t now = clock_mono_ms();
-	int timeout = report_due_ms(session->options->report);
+	int timeout = earlier(report_due_ms(session->options->report), session->memory_at_ms, now);
 
 	if (session->idle_at_ms)
 		timeout = earlier(timeout, session->idle_at_ms, now);
@@ -244,6 +248,26 @@ static int handle_idle(struct session *session)
 	return 0;
 }
 
+static void handle_memory(struct session *session)
+{
+	uint64_t now_ms = clock_mono_ms();
+	struct cgroup_memory now;
+	bool is_stalled;
+
+	if (now_ms < session->memory_at_ms)
+		return;
+	session->memory_at_ms = now_ms + STREAM_MEMORY_MS;
+	if (cgroup_read_memory(session->options->cgroup, &now) < 0)
+		return;
+	is_stalled = session->memory.limit_bytes && cgroup_is_stalled(&session->memory, &now);
+	session->memory = now;
+	session->stalled_looks = is_stalled ? session->stalled_looks + 1 : 0;
+	if (session->stalled_looks >= STREAM_STALLED_LOOKS) {
+		session->was_stalled = true;
+		(void) cgroup_kill_now(session->options->cgroup);
+	}
+}
+
 static int handle_channel(struct session *session, const struct pollfd watches[WATCHES],
                           struct resoluto_err *err)
 {
@@ -276,6 +300,7 @@ static int turn(struct session *session, struct resoluto_err *err)
 		r = handle_idle(session);
 	if (watches[WATCH_SIGCHLD].revents)
 		reap(session);
+	handle_memory(session);
 	/* The last chunk goes with what follows the end. */
 	if (r == 0 && !(session->has_ended && !has_open_output(session)))
 		r = report_tick(session->options->report);
@@ -319,6 +344,7 @@ static int run_session(struct session *session, struct program_end *ret_end,
 	}
 	ret_end->is_complete = !has_open_output(session);
 	ret_end->wait_status = session->wait_status;
+	ret_end->was_stalled = session->was_stalled;
 	return ret_end->is_complete ? 0 : cut_off(session, err);
 }
 
@@ -335,6 +361,7 @@ static int session_init(struct session *session, const struct stream_options *op
 		.bytes = malloc(STREAM_READ),
 		.clean = BUF_INIT(8 * (STREAM_READ + REDACT_HOLD_MAX)),
 		.signal_fd = -1,
+		.memory_at_ms = clock_mono_ms() + STREAM_MEMORY_MS,
 	};
 	for (int i = 0; i < 2; i++) {
 		session->outputs[i] = (struct stream){ .session = session,

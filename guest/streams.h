@@ -14,7 +14,10 @@
 
 enum {
 	STREAM_READ = 64 * 1024, /* bytes taken at once */
-	STREAM_IDLE_MS = 20,     /* quiet after which a line without an end (a prompt) is shown */
+	STREAM_MEMORY_MS =
+		2000, /* between two looks at whether the program only waits for memory */
+	STREAM_STALLED_LOOKS = 4, /* so many in a row say so: it is killed, as out of memory */
+	STREAM_IDLE_MS = 20,      /* quiet after which a line without an end (a prompt) is shown */
 };
 
 struct stream_options {
@@ -29,6 +32,7 @@ struct stream_options {
 struct program_end {
 	int wait_status;
 	bool is_complete; /* both outputs ended by themselves */
+	bool was_stalled; /* it was killed since it only waited for memory */
 };
 
 /*

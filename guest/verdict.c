@@ -37,11 +37,14 @@ void verdict_exit(struct verdict *verdict, int wait_status)
 	verdict->exit_code = WEXITSTATUS(wait_status);
 }
 
-void verdict_blame(struct verdict *verdict, uint64_t oom_kills, bool is_full)
+void verdict_blame(struct verdict *verdict, bool was_stalled, uint64_t oom_kills, bool is_full)
 {
 	if (!verdict->ran || verdict->exit_code == 0)
 		return;
-	if (oom_kills > 0)
+	if (was_stalled)
+		verdict_set(verdict, REASON_OUT_OF_MEMORY,
+		            "it stood still for lack of memory and was killed");
+	else if (oom_kills > 0)
 		verdict_set(verdict, REASON_OUT_OF_MEMORY,
 		            "the guest's kernel killed %llu of its processes for lack of memory",
 		            (unsigned long long) oom_kills);

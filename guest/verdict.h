@@ -28,7 +28,7 @@ void verdict_set(struct verdict *verdict, enum reason reason, const char *fmt, .
 /* From a wait status: exit code, or 128 + signal. */
 void verdict_exit(struct verdict *verdict, int wait_status);
 /* What the kernel says about a program that did not end well. */
-void verdict_blame(struct verdict *verdict, uint64_t oom_kills, bool is_full);
+void verdict_blame(struct verdict *verdict, bool was_stalled, uint64_t oom_kills, bool is_full);
 bool verdict_is_success(const struct verdict *verdict);
 
 /* The `canary` member of result.json; NULL when out of memory.  json_decref() it. */

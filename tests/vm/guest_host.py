@@ -157,7 +157,7 @@ class Guest:
     def signal(self, number):
         self._send("control", frame(SIGNAL, struct.pack("<I", number)))
 
-    def run(self, until=None, timeout=120):
+    def run(self, until=None, timeout=240):
         """Serve the guest until it is gone, or until(self) is true."""
         give_up = time.monotonic() + timeout
         while not (until and until(self)):
@@ -297,12 +297,12 @@ class Guest:
         self._send("conduit", frame(ACK, stream=stream))
 
 
-def run(argv, env=None, stdin=None, job=None, **options):
+def run(argv, env=None, stdin=None, job=None, timeout=240, **options):
     """Run one program to its end."""
     members = {"stdin": True} if stdin is not None else {}
     with Guest(job if job is not None else make_job(argv, env, **members), **options) as guest:
         if stdin is not None:
             guest.send_stdin(stdin)
-        guest.run()
+        guest.run(timeout=timeout)
         guest.console_text = guest.console()
         return guest

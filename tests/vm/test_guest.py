@@ -313,7 +313,7 @@ def test_a_full_disk_is_told_apart():
 
 def test_a_fork_bomb_ends():
     script = "import os,time\nn=0\ntry:\n while True:\n  if os.fork()==0: time.sleep(1000)\n  n+=1\nexcept OSError: print('limit')"
-    guest = run(["python3", "-c", script], env={"RESOLUTO_DRAIN_TIMEOUT_MS": "100"}, memory_mib=1024)
+    guest = run(["python3", "-c", script], env={"RESOLUTO_DRAIN_TIMEOUT_MS": "100"}, memory_mib=1024, timeout=600)
     assert guest.result()["ran"] is True and guest.result()["reason"] in ("", "out-of-memory")
     assert_in_good_order(guest)
 
@@ -363,7 +363,7 @@ def test_outputs_that_the_store_refuses(refusal):
                   refuse=lambda key: refusal if key.startswith("outbox/") else None)
     result = guest.result()
     assert (result["exit_code"], result["output_archive"]) == (2, None)
-    assert result["reason"] == ("guest-disk-full" if False else "outputs-failed")
+    assert result["reason"] == "outputs-failed"
     assert_in_good_order(guest)
 
 

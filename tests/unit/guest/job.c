@@ -52,16 +52,16 @@ static void all_of_it_is_read(void)
 		"\"RESOLUTO_RUN_ID\":\"r\",\"RESOLUTO_NODE_ID\":\"n\","
 		"\"RESOLUTO_WORKLOAD_ARGV\":\"[\\\"sh\\\", \\\"-c\\\", \\\"\\\\u00e9\\\"]\","
 		"\"RESOLUTO_WORKSPACE_DIR\":\"/w\",\"RESOLUTO_WORKLOAD_CWD\":\"/"
-	        "tmp\",\"RESOLUTO_WORKLOAD_USER\":\"app\","
+		"tmp\",\"RESOLUTO_WORKLOAD_USER\":\"app\","
 		"\"RESOLUTO_OUTPUT_PATHS\":\"[\\\"out/"
-	        "**\\\"]\",\"RESOLUTO_SETUP_ARGV\":\"[\\\"a\\\"]\","
+		"**\\\"]\",\"RESOLUTO_SETUP_ARGV\":\"[\\\"a\\\"]\","
 		"\"RESOLUTO_CLEANUP_ARGV\":\"[\\\"b\\\",\\\"c\\\"]\",\"RESOLUTO_CANARY_PROBE_"
-	        "HOST\":\"9.9.9.9\","
+		"HOST\":\"9.9.9.9\","
 		"\"RESOLUTO_CANARY_PROBE_PORT\":\"443\",\"RESOLUTO_HOST_BOOT_IDS\":\"x\","
 		"\"RESOLUTO_DRAIN_TIMEOUT_MS\":\"0\",\"RESOLUTO_REDACT\":\"values\",\"RESOLUTO_"
-	        "FLUSH\":\"object\","
+		"FLUSH\":\"object\","
 		"\"RESOLUTO_IMAGE_VERSION\":\"0.1.0\",\"RESOLUTO_UNKNOWN\":\"u\",\"PATH\":\"/"
-	        "bin\",\"EMPTY\":\"\"}}");
+		"bin\",\"EMPTY\":\"\"}}");
 
 	CHECK(job.argv.count == 3);
 	CHECK_STR(job.argv.items[2], "\xc3\xa9");

@@ -43,17 +43,41 @@ static void who_is_to_blame(void)
 		       plain = VERDICT_INIT;
 
 	verdict_exit(&memory, W_EXITCODE(0, SIGKILL));
-	verdict_blame(&memory, 1, true);
+	verdict_blame(&memory, false, 1, true);
 	CHECK(memory.reason == REASON_OUT_OF_MEMORY && memory.exit_code == 137);
 	verdict_exit(&disk, W_EXITCODE(1, 0));
-	verdict_blame(&disk, 0, true);
+	verdict_blame(&disk, false, 0, true);
 	CHECK(disk.reason == REASON_GUEST_DISK_FULL && disk.exit_code == 1);
 	verdict_exit(&fine, W_EXITCODE(0, 0));
-	verdict_blame(&fine, 2, true);
+	verdict_blame(&fine, false, 2, true);
 	CHECK(verdict_is_success(&fine));
 	verdict_exit(&plain, W_EXITCODE(1, 0));
-	verdict_blame(&plain, 0, false);
+	verdict_blame(&plain, false, 0, false);
 	CHECK(plain.reason == REASON_NONE);
+}
+
+static void a_program_that_stood_still(void)
+{
+	struct verdict verdict = VERDICT_INIT;
+
+	verdict_exit(&verdict, W_EXITCODE(0, SIGKILL));
+	verdict_blame(&verdict, true, 0, false);
+	CHECK(verdict.reason == REASON_OUT_OF_MEMORY && strstr(verdict.detail, "stood still"));
+}
+
+static void standing_still_for_lack_of_memory(void)
+{
+	const struct cgroup_memory before = { 128 << 20, 128 << 20, 1 << 20, 5000 };
+	struct cgroup_memory now = before;
+
+	CHECK(!cgroup_is_stalled(&before, &now));
+	now.refaults += CGROUP_STALL_REFAULTS;
+	CHECK(cgroup_is_stalled(&before, &now));
+	now.file_bytes = 2 << 20;
+	CHECK(!cgroup_is_stalled(&before, &now));
+	now.file_bytes = 1 << 20;
+	now.used_bytes = 120 << 20;
+	CHECK(!cgroup_is_stalled(&before, &now));
 }
 
 static void the_canary_as_json(void)
@@ -94,6 +118,8 @@ int main(void)
 	RUN(exit_codes);
 	RUN(signals);
 	RUN(who_is_to_blame);
+	RUN(a_program_that_stood_still);
+	RUN(standing_still_for_lack_of_memory);
 	RUN(the_canary_as_json);
 	RUN(memory_for_the_program);
 	RUN(numbers_of_a_cgroup);
