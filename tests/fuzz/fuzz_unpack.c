@@ -180,7 +180,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* The hard link may have been replaced, never written to: the victim's second name is kept here. */
 	require(faccessat(in, "hard", F_OK, AT_SYMLINK_NOFOLLOW) == 0);
 	unlinkat(in, "hard", 0);
-	linkat(outer, "victim", in, "hard", 0);
+	if (linkat(outer, "victim", in, "hard", 0) < 0)
+		abort();
 	check_outside(outer);
 	check_tree(in);
 	close(in);
