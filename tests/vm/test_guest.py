@@ -132,7 +132,7 @@ def test_the_program_is_nobody_special():
     cat /proc/sys/kernel/unprivileged_bpf_disabled /proc/sys/kernel/kptr_restrict /proc/sys/kernel/dmesg_restrict
     cat /proc/self/cgroup; cat /sys/fs/cgroup/sandbox/pids.max; echo 1 > /sys/fs/cgroup/sandbox/pids.max
     """
-    guest = shell(script, env={"RESOLUTO_SECRET_OF_OURS": "x"})
+    guest = shell(script, env={"RESOLUTO_STORE_PREFIX": "x"})
     out = guest.output("stdout").decode().splitlines()
     assert out[:5] == ["1000", "1000", "1000", "/workspace", "0022"]
     assert out[5] == "/home/sandbox sandbox /usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

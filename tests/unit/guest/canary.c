@@ -65,6 +65,7 @@ static void a_connection_that_works_is_seen(void)
 	uint16_t port;
 	CLEANUP(fd_close) int fd = bind_port(true, &port);
 
+	CHECK(fd >= 0);
 	canary_connect("127.0.0.1", port, &probe);
 	CHECK(probe.outcome == CANARY_REACHABLE);
 	CHECK(strstr(probe.detail, "127.0.0.1 port ") && strstr(probe.detail, "it answered"));
@@ -76,6 +77,7 @@ static void a_refused_connection_is_blocked(void)
 	uint16_t port;
 	CLEANUP(fd_close) int fd = bind_port(false, &port);
 
+	CHECK(fd >= 0);
 	canary_connect("127.0.0.1", port, &probe);
 	CHECK(probe.outcome == CANARY_BLOCKED && strstr(probe.detail, "ECONNREFUSED"));
 }

@@ -68,7 +68,7 @@ static void greet(struct wire *wire)
 static struct frame host_reads(int fd, struct buf *in)
 {
 	struct frame frame = { 0 };
-	size_t used;
+	size_t used = 0;
 	ssize_t n;
 
 	buf_clear(in);

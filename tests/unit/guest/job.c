@@ -60,7 +60,7 @@ static void all_of_it_is_read(void)
 		"\"RESOLUTO_CANARY_PROBE_PORT\":\"443\",\"RESOLUTO_HOST_BOOT_IDS\":\"x\","
 		"\"RESOLUTO_DRAIN_TIMEOUT_MS\":\"0\",\"RESOLUTO_REDACT\":\"values\",\"RESOLUTO_"
 		"FLUSH\":\"object\","
-		"\"RESOLUTO_IMAGE_VERSION\":\"0.1.0\",\"RESOLUTO_UNKNOWN\":\"u\",\"PATH\":\"/"
+		"\"RESOLUTO_IMAGE_VERSION\":\"0.1.0\",\"RESOLUTO_STORE_KIND\":\"u\",\"PATH\":\"/"
 		"bin\",\"EMPTY\":\"\"}}");
 
 	CHECK(job.argv.count == 3);
@@ -80,12 +80,12 @@ static void the_program_sees_nothing_of_ours(void)
 {
 	CLEANUP(job_done)
 	struct job job = parse(
-		ENV(",\"RESOLUTO_X\":\"1\",\"A\":\"2\",\"EMPTY\":\"\",\"AB\":\"3\""));
+		ENV(",\"RESOLUTO_STORE_PREFIX\":\"1\",\"A\":\"2\",\"EMPTY\":\"\",\"AB\":\"3\""));
 
 	CHECK(job.env.count == 3);
 	CHECK_STR(job_env(&job, "A"), "2");
 	CHECK_STR(job_env(&job, "EMPTY"), "");
-	CHECK(!job_env(&job, "RESOLUTO_X") && !job_env(&job, "B"));
+	CHECK(!job_env(&job, "RESOLUTO_STORE_PREFIX") && !job_env(&job, "B"));
 	CHECK(job_env_default(&job, "A", "new") == 0 && job_env_default(&job, "B", "new") == 0);
 	CHECK_STR(job_env(&job, "A"), "2");
 	CHECK_STR(job_env(&job, "B"), "new");
