@@ -302,6 +302,19 @@ int channel_await_job(struct channel *channel, struct resoluto_err *err)
 	return 0;
 }
 
+static void wipe_behind(struct buf *buf, size_t len)
+{
+	if (buf->data)
+		explicit_bzero(buf->data + len, buf->cap - len);
+}
+
+void channel_forget_job(struct channel *channel)
+{
+	wipe_behind(&channel->job, 0);
+	buf_done(&channel->job);
+	wipe_behind(&channel->control.in, channel->control.in.len);
+}
+
 int channel_send_started(struct channel *channel, const char *guest_boot_id,
                          struct resoluto_err *err)
 {

@@ -56,6 +56,8 @@ void channel_done(struct channel *channel);
 int channel_say_hello(struct channel *channel, struct resoluto_err *err);
 /* Until the clock and the job are here. */
 int channel_await_job(struct channel *channel, struct resoluto_err *err);
+/* The job was read: overwrite it and what is left of it in the port's buffer. */
+void channel_forget_job(struct channel *channel);
 /* Take in what is there, without waiting. */
 int channel_receive(struct channel *channel, struct resoluto_err *err);
 /* Wait up to timeout_ms (-1: for ever) for anything, and take it in. */

@@ -81,8 +81,7 @@ static int run(struct resoluto_err *err)
 	if (r < 0)
 		return r;
 	(void) job_parse(channel.job.data, channel.job.len, &job, &job_failure);
-	explicit_bzero(channel.job.data, channel.job.len);
-	buf_done(&channel.job);
+	channel_forget_job(&channel);
 	return node_run(&channel, &job, &job_failure, err);
 }
 

@@ -380,9 +380,8 @@ static int run_workload(struct node *node, struct resoluto_err *err)
 
 /* --- the end --- */
 
-static int collect(struct node *node)
+static int collect(struct node *node, struct resoluto_err *err)
 {
-	struct resoluto_err err = { .code = 0 };
 	struct pack_report packed;
 	int r;
 
@@ -391,13 +390,13 @@ static int collect(struct node *node)
 	r = report_flush(&node->report);
 	if (r < 0)
 		return r;
-	r = outputs_ship(node->workspace, &node->job->output_paths, node->ship, &packed, &err);
+	r = outputs_ship(node->workspace, &node->job->output_paths, node->ship, &packed, err);
 	if (r == -EPIPE || r == -EPROTO)
 		return r;
 	node->has_output = r == OUTPUT_ARCHIVE_IS_THERE;
 	if (r < 0) {
-		verdict_set(&node->verdict, REASON_OUTPUTS_FAILED, "%s", err.text);
-		return report_line(&node->report, &node->span, "outputs: %s", err.text);
+		verdict_set(&node->verdict, REASON_OUTPUTS_FAILED, "%s", err->text);
+		return report_line(&node->report, &node->span, "outputs: %s", err->text);
 	}
 	return report_line(&node->report, &node->span,
 	                   "outputs: %llu entries, %llu bytes; left out: %llu special, %llu links "
@@ -482,7 +481,7 @@ static int run_all(struct node *node, struct resoluto_err *err)
 		r = run_workload(node, err);
 	end_step(node, "run");
 	if (r == 0)
-		r = collect(node);
+		r = collect(node, err);
 	if (r == 0)
 		r = run_cleanup(node, err);
 	end_step(node, "collect");

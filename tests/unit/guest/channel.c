@@ -113,6 +113,10 @@ static void a_job_may_be_split(void)
 	host_sends(wire.control, FRAME_JOB, 0, job, 100000);
 	CHECK(channel_receive(&wire.channel, NULL) == 0);
 	CHECK(wire.channel.has_job && wire.channel.job.len == 100000);
+	channel_forget_job(&wire.channel);
+	CHECK(!wire.channel.job.data);
+	for (size_t i = 0; i < wire.channel.control.in.cap; i++)
+		CHECK(wire.channel.control.in.data[i] != 'j');
 	host_sends(wire.control, FRAME_JOB, 0, "{}", 2);
 	CHECK(channel_receive(&wire.channel, NULL) == -EPROTO);
 }
