@@ -41,7 +41,7 @@ archive() {
 	for name in dev modules newroot proc rootfs scratch sys upper; do
 		entry "$name" $directory_mode
 	done
-	entry init $program_mode "$runner"
+	entry init $program_mode "$work/init"
 	# Modules bear their place in the order of loading as their name.
 	local number=0
 	while read -r name; do
@@ -53,7 +53,11 @@ archive() {
 
 mkdir -p "$(dirname "$out")"
 part=$(mktemp "$out.XXXXXX")
-trap 'rm -f "$part"' EXIT
+work=$(mktemp -d)
+trap 'rm -rf "$part" "$work"' EXIT
+# Every byte is copied at boot, and nobody debugs in there.
+cp "$runner" "$work/init"
+! command -v strip >/dev/null || strip --strip-all "$work/init"
 archive >"$part"
 chmod 644 "$part"
 mv "$part" "$out"
