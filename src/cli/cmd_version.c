@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* cmd_version.c - `version`: of this program, and with --json of what it would run sandboxes with. */
+/* cmd_version.c - `version`: of this program, and with --json of what sandboxes run with. */
 
 #include <jansson.h>
 #include <stddef.h>

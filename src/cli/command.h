@@ -45,9 +45,8 @@ struct invocation {
 	const struct command *const *commands; /* all of the program, for help and completion */
 };
 
-/**
- * Find the command that argv names, parse its options, run it.  Returns the exit code of the process.
- */
+/* Find the command that argv names, parse its options, run it.  Returns the exit code of the
+ * process. */
 int command_main(const struct command *const *commands, const char *const *argv);
 
 /* Say what is wrong and how the command is used; returns RESOLUTO_EXIT_MISUSE. */

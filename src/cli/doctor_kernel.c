@@ -71,7 +71,8 @@ static void fail_file(struct finding *finding, const char *name, const char *wha
 	finding_fail(finding, CHECK_MISSING, PROVISION ", or set %s", name);
 }
 
-/* A file named by a variable: there, readable, of a plausible size and with the bytes it must begin with. */
+/* A file named by a variable: there, readable, of a plausible size and with the bytes it must
+ * begin with. */
 static const char *check_file(const struct config *config, const char *name, uint64_t bytes_min,
                               const char *(*format_of)(const void *bytes, size_t len),
                               struct finding *finding)

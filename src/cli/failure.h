@@ -19,12 +19,12 @@ enum {
 	FAILURE_CONSOLE_LINES = 15, /* of the guest's last words that a failure repeats */
 };
 
-/* One line; where ("run", "image rm") may be "".  The system's word for the error number follows where
- * it says more than the text. */
+/* One line; where ("run", "image rm") may be "".  The system's word for the error number follows
+ * where it says more than the text. */
 void failure_print(FILE *out, const char *where, const struct resoluto_err *err);
 
-/* Why a run ended otherwise than by the program's own exit: nothing, one line, or one line and the end
- * of the console.  stop_signal: the last signal that asked us to stop, 0 for none. */
+/* Why a run ended otherwise than by the program's own exit: nothing, one line, or one line and
+ * the end of the console.  stop_signal: the last signal that asked us to stop, 0 for none. */
 void failure_print_result(FILE *out, const struct resoluto_result *result, int stop_signal);
 
 /* Append text with control characters (but for '\t') as \xNN; UTF-8 passes. */

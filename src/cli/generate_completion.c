@@ -146,7 +146,7 @@ void generate_bash(struct text *out, const struct command *const *commands)
 	          PROGRAM_NAME);
 }
 
-/* The first phrase of an explanation, for between single quotes; quote: how one is written there. */
+/* The first phrase of an explanation, for single quotes; quote: how one is written in them. */
 static void add_brief(struct text *out, const char *words, const char *quote)
 {
 	const char *aside = strstr(words, " (");

@@ -48,8 +48,8 @@ static size_t smallest(size_t a, size_t b, size_t c)
 	return least < c ? least : c;
 }
 
-/* How many letters must be put in, taken out, changed or swapped with their neighbour to make b of a.
- * rows: of the table of distances between beginnings of a and b, the last three. */
+/* How many letters must be put in, taken out, changed or swapped with their neighbour to make b
+ * of a.  rows: of the table of distances between beginnings of a and b, the last three. */
 static size_t edit_distance(const char *a, const char *b)
 {
 	size_t rows[3][NEAR_MAX + 1], m = strlen(a), n = strlen(b);

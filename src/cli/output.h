@@ -4,9 +4,9 @@
 /*
  * output.h - the program's bytes, written to our standard output and error as they come.
  *
- * Exact and at once.  A slow reader slows the program down (nothing is kept); a reader that has gone ends
- * the run.  While we wait for a reader, a request to stop is still heard: at the second one, or
- * when the program's grace time is over, waiting ends with -ECANCELED.
+ * Exact and at once.  What a slow reader has not taken waits in the run's directory, not here; a
+ * reader that has gone ends the run.  While we wait for a reader, a request to stop is still heard:
+ * at the second one, or when the program's grace time is over, waiting ends with -ECANCELED.
  */
 
 #include <stdbool.h>

@@ -5,11 +5,11 @@
  * signals.h - the signals of `run`, turned into bytes.
  *
  * Each signal that is forwarded becomes one byte in a pipe that the library reads
- * (resoluto_run_options.signal_fd).  A second pipe wakes us while we wait for a slow reader of our output.
- * What was ignored when we were started (nohup, a shell's background job) stays ignored.
+ * (resoluto_run_options.signal_fd).  A second pipe wakes us while we wait for a slow reader of our
+ * output. What was ignored when we were started (nohup, a shell's background job) stays ignored.
  *
- * Two requests to stop are the library's to handle: the program first, then the sandbox.  Whoever asks
- * on and on ends this process at once; the supervisor of the sandbox notices, and kills it.
+ * Two requests to stop are the library's to handle: the program first, then the sandbox.  Whoever
+ * asks on and on ends this process at once; the supervisor of the sandbox notices, and kills it.
  */
 
 #include "resoluto/err.h"

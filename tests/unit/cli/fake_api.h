@@ -4,7 +4,8 @@
 /*
  * fake_api.h - the library's calls as the command line sees them, played by the test.
  *
- * resoluto_sandbox_run() records what it was asked, plays the script, and returns what the test wants.
+ * resoluto_sandbox_run() records what it was asked, plays the script, and returns what the test
+ * wants.
  */
 
 #include <stdbool.h>

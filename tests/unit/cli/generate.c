@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* generate.c - man page and completions have everything the tables have, and their readers accept them. */
+/* generate.c - man page and completions have everything the tables have, and their readers accept
+ * them. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,7 +28,8 @@ static size_t count_of(const char *text, const char *word)
 	return count;
 }
 
-/* How the formats spell the options: what stands before and behind the name, and a dash within it. */
+/* How the formats spell the options: what stands before and behind the name, and a dash within
+ * it. */
 struct spelling {
 	const char *before, *behind, *dash;
 };

@@ -3,7 +3,8 @@
 /*
  * golden.c - the help of every command against tests/golden/cli/<command>.txt.
  *
- * RENEW_GOLDEN=1 (ninja golden) writes the files instead; look at the difference before committing it.
+ * RENEW_GOLDEN=1 (ninja golden) writes the files instead; look at the difference before committing
+ * it.
  */
 
 #include <fcntl.h>
