@@ -18,6 +18,8 @@ struct disk_reader {
 	uint64_t at, end; /* bytes on the disk that were not read yet */
 	uint64_t disk_size;
 	size_t taken, available; /* of block */
+	inputs_tick_fn *tick;
+	void *ctx;
 };
 
 int inputs_open_disk(struct resoluto_err *err)
@@ -62,6 +64,7 @@ static ssize_t read_disk(void *ctx, void *buf, size_t cap)
 	if (reader->taken == reader->available) {
 		int r = reader->at == reader->end ? 0 : fill_block(reader);
 
+		reader->tick(reader->ctx);
 		if (r < 0)
 			return r;
 		if (reader->taken == reader->available)
@@ -111,10 +114,10 @@ static int unpack_archive(struct disk_reader *reader, const struct inbox_archive
 	return r < 0 ? resoluto_fail_in(err, r, "unpack %s", archive->name) : 0;
 }
 
-int inputs_unpack(int disk_fd, int workspace_fd, const struct user *user,
-                  struct inputs_report *ret_report, struct resoluto_err *err)
+int inputs_unpack(int disk_fd, int workspace_fd, const struct user *user, inputs_tick_fn *tick,
+                  void *ctx, struct inputs_report *ret_report, struct resoluto_err *err)
 {
-	struct disk_reader reader = { .fd = disk_fd };
+	struct disk_reader reader = { .fd = disk_fd, .tick = tick, .ctx = ctx };
 	CLEANUP(mem_free) char *block = NULL;
 	struct inbox_index index;
 	int r;

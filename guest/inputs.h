@@ -17,6 +17,9 @@ struct inputs_report {
 
 /* The inbox disk, opened; -ENOENT: this run has none. */
 int inputs_open_disk(struct resoluto_err *err);
+/* Called between two reads, so that a long unpacking does not look like death. */
+typedef void inputs_tick_fn(void *ctx);
+
 /* Unpack every archive of the disk beneath workspace; all becomes the user's. */
-int inputs_unpack(int disk_fd, int workspace_fd, const struct user *user,
-                  struct inputs_report *ret_report, struct resoluto_err *err);
+int inputs_unpack(int disk_fd, int workspace_fd, const struct user *user, inputs_tick_fn *tick,
+                  void *ctx, struct inputs_report *ret_report, struct resoluto_err *err);

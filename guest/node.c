@@ -220,6 +220,14 @@ static int make_root(struct node *node, struct resoluto_err *err)
 	return node->workspace < 0 ? node->workspace : set_defaults(node);
 }
 
+/* A heartbeat, if it was quiet for long.  What fails is kept in the report. */
+static void staging_goes_on(void *ctx)
+{
+	struct node *node = ctx;
+
+	(void) report_tick(&node->report);
+}
+
 static int stage(struct node *node)
 {
 	struct resoluto_err err = { .code = 0 };
@@ -231,7 +239,8 @@ static int stage(struct node *node)
 	node->is_ready = true;
 	if (node->inbox_disk < 0)
 		return 0;
-	r = inputs_unpack(node->inbox_disk, node->workspace, &node->user, &inputs, &err);
+	r = inputs_unpack(node->inbox_disk, node->workspace, &node->user, staging_goes_on, node,
+	                  &inputs, &err);
 	fd_close(&node->inbox_disk);
 	if (r < 0)
 		return refuse(node, REASON_INPUTS_FAILED, &err);
@@ -380,6 +389,11 @@ static int run_workload(struct node *node, struct resoluto_err *err)
 
 /* --- the end --- */
 
+static void packing_goes_on(void *ctx, uint64_t done)
+{
+	staging_goes_on(ctx);
+}
+
 static int collect(struct node *node, struct resoluto_err *err)
 {
 	struct pack_report packed;
@@ -390,7 +404,8 @@ static int collect(struct node *node, struct resoluto_err *err)
 	r = report_flush(&node->report);
 	if (r < 0)
 		return r;
-	r = outputs_ship(node->workspace, &node->job->output_paths, node->ship, &packed, err);
+	r = outputs_ship(node->workspace, &node->job->output_paths, node->ship, packing_goes_on,
+	                 node, &packed, err);
 	if (r == -EPIPE || r == -EPROTO)
 		return r;
 	node->has_output = r == OUTPUT_ARCHIVE_IS_THERE;

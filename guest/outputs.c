@@ -64,11 +64,14 @@ static int abandon(struct outbox *outbox, int r)
 }
 
 static int ship_once(int workspace_fd, const struct strv *globs, struct ship *ship,
+                     void (*progress)(void *ctx, uint64_t done), void *ctx,
                      struct pack_report *ret_report, struct resoluto_err *err)
 {
 	struct outbox outbox = { .ship = ship, .held = BUF_INIT(OUTPUTS_HELD), .err = err };
 	const struct pack_options options = { .globs = (const char *const *) globs->items,
-		                              .skip_unreadable = true };
+		                              .skip_unreadable = true,
+		                              .progress = progress,
+		                              .ctx = ctx };
 	const struct resoluto_sink sink = { .write = write_outbox, .ctx = &outbox };
 	int r;
 
@@ -83,6 +86,7 @@ static int ship_once(int workspace_fd, const struct strv *globs, struct ship *sh
 }
 
 int outputs_ship(int workspace_fd, const struct strv *globs, struct ship *ship,
+                 void (*progress)(void *ctx, uint64_t done), void *ctx,
                  struct pack_report *ret_report, struct resoluto_err *err)
 {
 	int r = -EAGAIN;
@@ -93,7 +97,7 @@ int outputs_ship(int workspace_fd, const struct strv *globs, struct ship *ship,
 			if (r < 0)
 				return r;
 		}
-		r = ship_once(workspace_fd, globs, ship, ret_report, err);
+		r = ship_once(workspace_fd, globs, ship, progress, ctx, ret_report, err);
 	}
 	return r;
 }

@@ -17,6 +17,8 @@ enum {
 /*
  * Pack what matches the globs to KEY_OUTBOX_OUTPUT.  Returns 1 when it is stored, 0 when nothing matched and
  * nothing was stored.  -EPIPE and -EPROTO: the way out is broken for good; the rest concerns only the outputs.
+ * progress: as in struct pack_options.
  */
 int outputs_ship(int workspace_fd, const struct strv *globs, struct ship *ship,
+                 void (*progress)(void *ctx, uint64_t done), void *ctx,
                  struct pack_report *ret_report, struct resoluto_err *err);

@@ -135,11 +135,14 @@ static int set_limits(const struct program *program)
 	struct program_size size = program_measure(program->argv, program->env);
 	struct rlimit stack = { PROGRAM_STACK_BYTES, RLIM_INFINITY };
 	const struct rlimit files = { PROGRAM_FILES_SOFT, PROGRAM_FILES_HARD };
+	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
 
 	/* A quarter of the stack limit is what arguments may take. */
 	if (size.total > LARGE_ARGUMENTS)
 		stack.rlim_cur = PROGRAM_STACK_LARGE;
-	if (setrlimit(RLIMIT_STACK, &stack) < 0 || setrlimit(RLIMIT_NOFILE, &files) < 0)
+	/* Processes are limited by the cgroup; the kernel's own default is half of what fits into the memory. */
+	if (setrlimit(RLIMIT_STACK, &stack) < 0 || setrlimit(RLIMIT_NOFILE, &files) < 0 ||
+	    setrlimit(RLIMIT_NPROC, &unlimited) < 0)
 		return -errno;
 	return 0;
 }

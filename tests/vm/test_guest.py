@@ -324,7 +324,7 @@ except RuntimeError:
     print(4000 < count < 4096, flush=True)
 os._exit(0)
 """
-    guest = run(["python3", "-c", script], memory_mib=512)
+    guest = run(["python3", "-c", script], memory_mib=1024)
     assert guest.output() == b"True\n"
     assert_in_good_order(guest)
 

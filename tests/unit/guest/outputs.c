@@ -113,7 +113,7 @@ static int ship(struct fake *fake, const char *glob, struct pack_report *report)
 	CLEANUP(strv_done) struct strv globs = { 0 };
 
 	CHECK(strv_add(&globs, glob) == 0);
-	return outputs_ship(dir, &globs, &fake->ship, report, NULL);
+	return outputs_ship(dir, &globs, &fake->ship, NULL, NULL, report, NULL);
 }
 
 static void what_matches_is_stored(void)
