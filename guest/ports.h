@@ -6,7 +6,7 @@
 #include "resoluto/err.h"
 
 enum {
-	PORT_WAIT_MS = 10 * 1000
+	PORT_WAIT_MS = 60 * 1000
 }; /* the host tells of its ports only after the driver was loaded */
 
 /* Open the port called name for reading and writing, not blocking.  Waits until it is there.

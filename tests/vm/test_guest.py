@@ -192,6 +192,17 @@ def test_working_directory():
     assert (result["exit_code"], result["reason"]) == (126, "not-executable") and "/nowhere" in result["detail"]
 
 
+def test_an_image_with_nothing_but_a_program(tmp_path):
+    source = '#include <stdio.h>\nint main(void) { FILE *f = fopen("/etc/passwd", "r"); char b[99]; puts(fgets(b, 99, f)); }'
+    subprocess.run(["cc", "-static", "-x", "c", "-o", tmp_path / "program", "-"], input=source.encode(), check=True)
+    with tarfile.open(tmp_path / "image.tar", "w") as archive:
+        archive.add(tmp_path / "program", "program")
+    with open(tmp_path / "image.tar", "rb") as image:
+        subprocess.run(["tar2sqfs", "-q", "-c", "lz4", tmp_path / "image.sqfs"], stdin=image, check=True)
+    guest = run(["/program"], rootfs=tmp_path / "image.sqfs")
+    assert guest.output() == b"sandbox:x:1000:1000::/home/sandbox:/bin/sh\n\n"
+
+
 # --- streams ---
 
 
