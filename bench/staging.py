@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Staging a text tree in and out, ours against the Python original, interleaved in one run."""
+"""Staging a text tree in and out, ours against the Python original, interleaved in one run, beneath TMPDIR."""
 import os
 import pathlib
 import random
@@ -29,15 +29,15 @@ def programs():
 def make_lines(draw, count):
     """Lines like those of programs: few words often, many seldom, indented, with names and numbers of their own."""
     letters = "etaoinshrdlcumwfgypbvk"
-    words = ["".join(draw.choices(letters, k=draw.randint(2, 11))) for _ in range(20_000)]
-    weights = [1 / (rank + 2) for rank in range(len(words))]
+    words = ["".join(draw.choices(letters, k=draw.randint(2, 11))) for _ in range(4_000)]
+    weights = [1 / (rank + 1) ** 1.1 for rank in range(len(words))]
     signs = [" ", " ", " ", "_", "_", "(", ", ", " = ", ".", ".", "->", " + ", "[", ": "]
     lines = []
     for _ in range(count):
-        picked = draw.choices(words, weights, k=draw.randint(1, 9))
+        picked = draw.choices(words, weights, k=draw.randint(1, 7))
         line = "\t" * draw.choice([0, 1, 1, 2, 2, 3])
         line += "".join(word + draw.choice(signs) for word in picked)
-        if draw.random() < 0.2:
+        if draw.random() < 0.1:
             line += str(draw.randrange(100_000))
         lines.append(line + draw.choice([";\n", ");\n", " {\n", "\n", "\n\n"]))
     return lines
@@ -50,8 +50,9 @@ def make_tree(top, size, seed):
     average = sum(map(len, lines)) / len(lines)
     total = count = 0
     while total < size:
-        wanted = int(512 * 2 ** (draw.random() ** 1.5 * 7.3))
-        text = "".join(draw.choices(lines, k=max(1, int(wanted / average))))
+        wanted = max(1, int(512 * 2 ** (draw.random() ** 1.5 * 7.3) / average))
+        own = draw.choices(lines, k=1 + wanted // 2)  # a file repeats itself
+        text = "".join(draw.choices(own, k=wanted))
         directory = top / f"part{count // 1600}" / f"module{count // 40 % 40}"
         if count % 40 == 0:
             directory.mkdir(parents=True)
