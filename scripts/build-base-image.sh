@@ -68,10 +68,11 @@ if [ "$suite" = bookworm ]; then
 	merged=(--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr)
 fi
 
-# The host's names must not travel; the guest gets its own.
+# The host's names must not travel; the guest gets its own.  Package indexes and /tmp are mmdebstrap's to clean, after
+# this: its own apt.conf lies in /tmp, and without it apt would take the host's indexes for those of the image.
 # shellcheck disable=SC2016
-clean='rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/*.bin "$1"/var/cache/apt/archives/*.deb "$1"/var/cache/debconf/*-old "$1"/var/lib/dpkg/*-old \
-	"$1"/var/log/* "$1"/tmp/* && echo sandbox >"$1"/etc/hostname && : >"$1"/etc/resolv.conf && : >"$1"/etc/machine-id'
+clean='rm -rf "$1"/var/cache/debconf/*-old "$1"/var/lib/dpkg/*-old "$1"/var/log/*.log &&
+	echo sandbox >"$1"/etc/hostname && : >"$1"/etc/resolv.conf && : >"$1"/etc/machine-id'
 
 mmdebstrap --quiet --mode="$mode" --variant=essential --include="$packages" "${exclude[@]}" "${merged[@]}" \
 	--customize-hook="$clean" --format=tar "$suite" "$part/base.tar"

@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 WORD = re.compile(r"\bRESOLUTO_[A-Z][A-Z0-9_]*\b")
 STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 ROW = re.compile(r"^\|\s*`([A-Z][A-Z0-9_]*)`\s*\|(.*)$", re.M)
-GETENV = re.compile(r'\bgetenv\(\s*"([A-Z][A-Z0-9_]*)"')
+GETENV = re.compile(r'\b(?:getenv\(|config_get\([^,()]*,)\s*"([A-Z][A-Z0-9_]*)"')
 
 
 def in_sources():

@@ -113,6 +113,8 @@ int flatten_write_end(struct flatten_writer *writer, const struct tree *tree,
 		if (r < 0)
 			return r;
 	}
+	if (writer->progress)
+		writer->progress(writer->ctx, "squashfs", writer->done, writer->total);
 	return writer->sink->write(writer->sink->ctx, zeros, sizeof(zeros), err);
 }
 
@@ -279,7 +281,8 @@ static int copy_contents(struct flatten_writer *writer, struct layer *layer, con
 		r = flatten_write_bytes(writer, bytes, (size_t) n, err);
 	}
 	/* A hole at the end of a sparse member. */
-	memset(bytes, 0, COPY_SIZE);
+	if (left > 0)
+		memset(bytes, 0, COPY_SIZE);
 	while (r == 0 && left > 0) {
 		size_t step = left < COPY_SIZE ? (size_t) left : COPY_SIZE;
 

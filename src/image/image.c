@@ -96,6 +96,10 @@ static int job_init(struct job *job, const struct resoluto_image_options *option
 		r = config_load(&job->config, err);
 	if (r < 0)
 		return r;
+	/* skopeo reads the variable itself, but not our configuration file. */
+	given = config_get(job->config, "REGISTRY_AUTH_FILE");
+	if (!job->options.authfile && given && given[0])
+		job->options.authfile = given;
 	/* A cache that the caller names stands alone. */
 	given = job->options.cache_dir;
 	system = given ? NULL : config_system_cache_dir(job->config);
@@ -299,6 +303,7 @@ static int make_plain(struct job *job, char ret_digest[DIGEST_SIZE], struct reso
 	int r;
 
 	digest_begin(&hashing.digest);
+	store_sweep(&job->store);
 	r = store_part_new(&job->store, &part, err);
 	if (r < 0)
 		return r;

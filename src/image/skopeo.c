@@ -263,8 +263,12 @@ static uint64_t total_size(const struct skopeo *skopeo)
 int skopeo_copy(const struct skopeo *skopeo, const char *target, struct resoluto_err *err)
 {
 	uint64_t total = skopeo->progress ? total_size(skopeo) : 0;
+	int r;
 
 	if (skopeo->progress)
 		skopeo->progress(skopeo->ctx, "fetch", 0, total);
-	return run(skopeo, SKOPEO_COPY, target, -1, total, err);
+	r = run(skopeo, SKOPEO_COPY, target, -1, total, err);
+	if (r == 0 && skopeo->progress)
+		skopeo->progress(skopeo->ctx, "fetch", total, total);
+	return r;
 }

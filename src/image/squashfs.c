@@ -55,22 +55,28 @@ int squashfs_begin(const char *path, struct squashfs_writer *ret_writer, struct 
 	CLEANUP(squashfs_writer_done) struct squashfs_writer writer = SQUASHFS_WRITER_NONE;
 	CLEANUP(fd_close) int to_us = -1;
 	/* lz4: quick to write, and quickest to read in a guest without KVM (docs/design/image.md). */
-	const char *const argv[] = { "tar2sqfs", "--quiet", "--no-skip", "--compressor",
-		                     "lz4",      path,      NULL };
+	const char *const argv[] = { "tar2sqfs", "--quiet", "--no-skip",       "--compressor",
+		                     "lz4",      "--force", "/proc/self/fd/3", NULL };
 	int pair[2], size = SOCKET_BUFFER, r;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return resoluto_fail(err, -errno, "make a socket pair");
-	writer.path = path;
 	writer.to_program = pair[0];
 	to_us = pair[1];
 	(void) setsockopt(writer.to_program, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	writer.log = memfd_create("tar2sqfs-log", MFD_CLOEXEC);
 	if (writer.log < 0)
 		return resoluto_fail(err, -errno, "make a log");
+	/* By descriptor: so it cannot unlink the file when it fails, and we can ask why. */
+	writer.file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (writer.file < 0)
+		return resoluto_fail(err, -errno, "create %s", path);
 	r = program_start("squashfs-tools-ng", argv,
-	                  (struct proc_fd[]){ { to_us, 0 }, { writer.log, 1 }, { writer.log, 2 } },
-	                  3, &writer.proc, err);
+	                  (struct proc_fd[]){ { to_us, 0 },
+	                                      { writer.log, 1 },
+	                                      { writer.log, 2 },
+	                                      { writer.file, 3 } },
+	                  4, &writer.proc, err);
 	if (r < 0)
 		return r;
 	*ret_writer = writer;
@@ -79,11 +85,10 @@ int squashfs_begin(const char *path, struct squashfs_writer *ret_writer, struct 
 }
 
 /* tar2sqfs calls a full disk an I/O error: ask the file system itself. */
-static bool disk_is_full(const char *path)
+static bool disk_is_full(int file)
 {
-	CLEANUP(fd_close) int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
 	static const char probe[PROBE_SIZE];
-	int r = fd < 0 ? 0 : write_all(fd, probe, sizeof(probe));
+	int r = lseek(file, 0, SEEK_END) < 0 ? 0 : write_all(file, probe, sizeof(probe));
 
 	return r == -ENOSPC || r == -EDQUOT;
 }
@@ -100,7 +105,7 @@ static int explain_end(struct squashfs_writer *writer, struct resoluto_err *err)
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
 	words = program_last_words(writer->log);
-	if (WIFEXITED(status) && disk_is_full(writer->path))
+	if (WIFEXITED(status) && disk_is_full(writer->file))
 		return resoluto_fail(err, -ENOSPC, "the cache's disk is full");
 	if (WIFSIGNALED(status))
 		return resoluto_fail(err, -EIO, "tar2sqfs was killed by signal %d",
@@ -108,11 +113,9 @@ static int explain_end(struct squashfs_writer *writer, struct resoluto_err *err)
 	return resoluto_fail(err, -EIO, "tar2sqfs failed: %s", words.text);
 }
 
-int squashfs_write(void *ctx, const void *bytes, size_t len, struct resoluto_err *err)
+static int send_all(struct squashfs_writer *writer, const char *at, size_t len,
+                    struct resoluto_err *err)
 {
-	struct squashfs_writer *writer = ctx;
-	const char *at = bytes;
-
 	while (len > 0) {
 		ssize_t n = send(writer->to_program, at, len, MSG_NOSIGNAL);
 		int r;
@@ -129,20 +132,40 @@ int squashfs_write(void *ctx, const void *bytes, size_t len, struct resoluto_err
 	return 0;
 }
 
+static int flush(struct squashfs_writer *writer, struct resoluto_err *err)
+{
+	int r = send_all(writer, writer->pending.data, writer->pending.len, err);
+
+	buf_clear(&writer->pending);
+	return r;
+}
+
+int squashfs_write(void *ctx, const void *bytes, size_t len, struct resoluto_err *err)
+{
+	struct squashfs_writer *writer = ctx;
+	int r = 0;
+
+	if (len > SQUASHFS_PENDING_MAX - writer->pending.len)
+		r = flush(writer, err);
+	if (r < 0)
+		return r;
+	if (len >= SQUASHFS_PENDING_MAX)
+		return send_all(writer, bytes, len, err);
+	r = buf_add(&writer->pending, bytes, len);
+	return r < 0 ? resoluto_fail(err, r, "keep bytes for tar2sqfs") : 0;
+}
+
 int squashfs_end(struct squashfs_writer *writer, struct resoluto_err *err)
 {
-	CLEANUP(fd_close) int fd = -1;
-	int r = explain_end(writer, err);
+	int r = flush(writer, err);
 
+	if (r == 0)
+		r = explain_end(writer, err);
+	if (r == 0)
+		r = squashfs_check(writer->file, err);
 	if (r < 0)
 		return r;
-	fd = open(writer->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
-		return resoluto_fail(err, -errno, "open the new squashfs");
-	r = squashfs_check(fd, err);
-	if (r < 0)
-		return r;
-	if (fchmod(fd, 0644) < 0 || fsync(fd) < 0)
+	if (fchmod(writer->file, 0644) < 0 || fsync(writer->file) < 0)
 		return resoluto_fail(err, -errno, "flush the new squashfs");
 	return 0;
 }
@@ -151,5 +174,7 @@ void squashfs_writer_done(struct squashfs_writer *writer)
 {
 	fd_close(&writer->to_program);
 	proc_done(&writer->proc);
+	fd_close(&writer->file);
 	fd_close(&writer->log);
+	buf_done(&writer->pending);
 }

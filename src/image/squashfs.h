@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/proc.h"
 #include "resoluto/err.h"
 
@@ -16,15 +17,22 @@ int squashfs_check(int fd, struct resoluto_err *err);
 
 struct squashfs_writer {
 	struct proc proc;
-	int to_program;   /* owned: a socket, since a pipe would raise SIGPIPE in the caller */
-	const char *path; /* borrowed: the file it writes */
-	int log;          /* owned: what the program says */
+	int to_program;     /* owned: a socket, since a pipe would raise SIGPIPE in the caller */
+	int file;           /* owned: what it writes */
+	int log;            /* owned: what the program says */
+	struct buf pending; /* bytes that are not sent yet: members are small, calls are not */
 };
 
-#define SQUASHFS_WRITER_NONE \
-	((struct squashfs_writer){ .proc = PROC_NONE, .to_program = -1, .log = -1 })
+enum { SQUASHFS_PENDING_MAX = 256 * 1024 }; /* bytes */
 
-/* Start writing path, a file that is not there; path is borrowed until the end.  -ENOENT: the program is not installed. */
+#define SQUASHFS_WRITER_NONE \
+	((struct squashfs_writer){ .proc = PROC_NONE, \
+	                           .to_program = -1, \
+	                           .file = -1, \
+	                           .log = -1, \
+	                           .pending = BUF_INIT(SQUASHFS_PENDING_MAX) })
+
+/* Start writing path, a file that is not there.  -ENOPKG: the program is not installed. */
 int squashfs_begin(const char *path, struct squashfs_writer *ret_writer, struct resoluto_err *err);
 /* A sink for flatten.h: ctx is the writer. */
 int squashfs_write(void *ctx, const void *bytes, size_t len, struct resoluto_err *err);

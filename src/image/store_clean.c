@@ -282,6 +282,35 @@ static uint64_t clean_dir(int at, const char *name, const json_t *refs, bool is_
 	return freed;
 }
 
+/* The file or directory that was imported under this name is gone: nobody can ask for it again. */
+static bool source_is_gone(const char *key)
+{
+	static const char *const prefixes[] = { "tar:", "rootfs:" };
+
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+		size_t n = strlen(prefixes[i]);
+
+		if (strncmp(key, prefixes[i], n) == 0)
+			return access(key + n, F_OK) < 0 && errno == ENOENT;
+	}
+	return false;
+}
+
+static int drop_gone(const struct store *store, json_t *refs, struct resoluto_err *err)
+{
+	const char *key;
+	size_t before = json_object_size(refs);
+	json_t *ref;
+	void *next;
+
+	json_object_foreach_safe(refs, next, key, ref)
+	{
+		if (source_is_gone(key))
+			(void) json_object_del(refs, key);
+	}
+	return json_object_size(refs) < before ? store_refs_save(store->dir, refs, err) : 0;
+}
+
 static uint64_t clean_images(int images, const json_t *refs)
 {
 	return clean_dir(images, ".", refs, true) + clean_dir(images, "..", NULL, false);
@@ -297,6 +326,8 @@ int64_t store_prune(const struct store *store, struct resoluto_err *err)
 	if (images < 0 || lock < 0)
 		return images < 0 ? images : lock;
 	r = store_refs_load(store->dir, &refs, err);
+	if (r == 0)
+		r = drop_gone(store, refs, err);
 	return r < 0 ? r : (int64_t) clean_images(images, refs);
 }
 

@@ -21,7 +21,7 @@ from oci_images import (Layout, Tool, assert_same_trees, digest, disk_tree, fold
 SECRET = "$2b$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a"
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: owners, mounts or other users")
 
-CONFIG = {"Env": ["PATH=/bin", "LANG=C.UTF-8", "RESOLUTO_EVIL=1"], "WorkingDir": "/srv", "User": "app:7",
+CONFIG = {"Env": ["PATH=/bin", "LANG=C.UTF-8", "RESOLUTO_STORE_KIND=s3"], "WorkingDir": "/srv", "User": "app:7",
           "Labels": {"resoluto.version": "0.1.0"}, "Entrypoint": ["/bin/false"]}
 SMALL = layer(folder("bin"), member("bin/tool", data=b"tool " * 1000, mode=0o755), folder("srv", uid=7, gid=8))
 
@@ -469,6 +469,15 @@ def test_prune_takes_what_no_name_has(tool, tmp_path):
     assert tool.ok("prune")["ok"] >= 4096
     assert not os.path.exists(old["path"]) and os.path.exists(new["path"])
     assert tool.ok("prune")["ok"] == 0
+    # What was imported from is gone: nobody can ask for it under that name.
+    tool.ok("tag", f"rootfs:{root}", "kept:1")
+    run("tar", "-cf", tmp_path / "a.tar", "-C", root, "etc")
+    gone = tool.ok("get", f"tar:{tmp_path}/a.tar")
+    shutil.rmtree(root)
+    os.unlink(tmp_path / "a.tar")
+    assert tool.ok("prune")["ok"] >= 4096
+    assert [x["ref"] for x in tool.ok("ls").lines] == ["kept:1"]
+    assert not os.path.exists(gone["path"]) and os.path.exists(new["path"])
 
 
 def test_several_at_once_make_one(tool, small, tmp_path):

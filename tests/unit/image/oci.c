@@ -121,7 +121,7 @@ static void reads_a_configuration(void)
 	const char *text =
 		"{\"architecture\":\"amd64\",\"os\":\"linux\",\"rootfs\":{\"diff_ids\":[\"" D1
 		"\"]},"
-		"\"config\":{\"Env\":[\"A=1\",\"RESOLUTO_X=2\",\"B\",\"=C\",\"D=\"],"
+		"\"config\":{\"Env\":[\"A=1\",\"RESOLUTO_STORE_KIND=s3\",\"B\",\"=C\",\"D=\"],"
 		"\"WorkingDir\":\"app\",\"User\":\"me:1\",\"Entrypoint\":[\"x\"],"
 		"\"Labels\":{\"resoluto.version\":\"0.1.2\"}}}";
 	struct oci_config got = { 0 };
