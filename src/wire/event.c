@@ -191,7 +191,20 @@ static int note_member(unsigned *seen, unsigned member)
 	return 0;
 }
 
-/* A string with a 0 behind it.  There is room, so what was read before stays where it is. */
+static bool is_key(const struct json_name *key, const char *name)
+{
+	return *name == *key->text && strlen(name) == key->len &&
+	       memcmp(name, key->text, key->len) == 0;
+}
+
+/* Put a 0 behind the last string.  There is room (event_parse), so what was read before stays where it is. */
+static void end_text(struct buf *text)
+{
+	text->data[text->len++] = '\0';
+	text->data[text->len] = '\0';
+}
+
+/* A string with a 0 behind it. */
 static int read_text(struct reader *reader, const char **ret_text, size_t *ret_len)
 {
 	struct buf *text = &reader->line->text;
@@ -202,7 +215,8 @@ static int read_text(struct reader *reader, const char **ret_text, size_t *ret_l
 		return r;
 	*ret_text = text->data + start;
 	*ret_len = text->len - start;
-	return buf_add(text, "", 1);
+	end_text(text);
+	return 0;
 }
 
 static int read_head_string(struct reader *reader, size_t offset)
@@ -259,12 +273,12 @@ static int read_piece_member(struct reader *reader, enum piece_member member)
 	return json_scan_skip(&reader->scan);
 }
 
-static int read_data_value(struct reader *reader)
+static int read_data_value(struct reader *reader, const struct json_name *key)
 {
 	unsigned member = 0;
 	int r;
 
-	while (member < PIECE_MEMBERS && strcmp(piece_members[member], reader->line->key.data) != 0)
+	while (member < PIECE_MEMBERS && !is_key(key, piece_members[member]))
 		member++;
 	if (member == PIECE_MEMBERS)
 		return json_scan_skip(&reader->scan);
@@ -276,6 +290,7 @@ static int read_data_value(struct reader *reader)
 static int read_data(struct reader *reader)
 {
 	struct buf *text = &reader->line->text;
+	struct json_name key;
 	const char *start;
 	int r;
 
@@ -283,16 +298,18 @@ static int read_data(struct reader *reader)
 	start = reader->scan.at;
 	r = json_scan_object(&reader->scan);
 	for (bool is_first = true; r == 0; is_first = false) {
-		r = json_scan_key(&reader->scan, is_first, &reader->line->key);
+		r = json_scan_key(&reader->scan, is_first, &reader->line->key, &key);
 		if (r <= 0)
 			break;
-		r = read_data_value(reader);
+		r = read_data_value(reader, &key);
 	}
 	if (r < 0)
 		return r;
 	reader->line->event.data = text->data + text->len;
 	r = buf_add(text, start, (size_t) (reader->scan.at - start));
-	return r < 0 ? r : buf_add(text, "", 1);
+	if (r == 0)
+		end_text(text);
+	return r;
 }
 
 static int read_ts(struct reader *reader)
@@ -305,12 +322,12 @@ static int read_ts(struct reader *reader)
 	return r;
 }
 
-static int read_value(struct reader *reader)
+static int read_value(struct reader *reader, const struct json_name *key)
 {
 	unsigned member = 0;
 	int r;
 
-	while (member < MEMBERS && strcmp(members[member].key, reader->line->key.data) != 0)
+	while (member < MEMBERS && !is_key(key, members[member].key))
 		member++;
 	if (member == MEMBERS)
 		return json_scan_skip(&reader->scan);
@@ -325,13 +342,14 @@ static int read_value(struct reader *reader)
 
 static int read_members(struct reader *reader)
 {
+	struct json_name key;
 	int r = json_scan_object(&reader->scan);
 
 	for (bool is_first = true; r == 0; is_first = false) {
-		r = json_scan_key(&reader->scan, is_first, &reader->line->key);
+		r = json_scan_key(&reader->scan, is_first, &reader->line->key, &key);
 		if (r <= 0)
 			break;
-		r = read_value(reader);
+		r = read_value(reader, &key);
 	}
 	return r < 0 ? r : json_scan_end(&reader->scan);
 }

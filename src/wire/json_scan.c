@@ -6,6 +6,7 @@
 #include "wire/utf8.h"
 
 enum {
+	DEL = 0x7f,
 	DIGITS_MAX = 18,         /* decimal digits that surely fit 64 bits with sign */
 	EXPONENT_MAX = 300,      /* numbers of 1e300 and more are refused */
 	EXPONENT_CLAMP = 100000, /* larger ones are the same: 0 or far too large */
@@ -18,6 +19,8 @@ static bool is_digit(const struct json_scan *scan)
 
 int json_scan_peek(struct json_scan *scan)
 {
+	if (scan->at<scan->end && * scan->at> ' ') /* nearly always */
+		return *scan->at;
 	while (scan->at < scan->end &&
 	       (*scan->at == ' ' || *scan->at == '\t' || *scan->at == '\n' || *scan->at == '\r'))
 		scan->at++;
@@ -48,25 +51,6 @@ int json_scan_object(struct json_scan *scan)
 int json_scan_end(struct json_scan *scan)
 {
 	return json_scan_peek(scan) < 0 ? 0 : -EBADMSG;
-}
-
-int json_scan_key(struct json_scan *scan, bool is_first, struct buf *key)
-{
-	int r;
-
-	if (take(scan, '}')) {
-		scan->depth--;
-		return 0;
-	}
-	if (!is_first && !take(scan, ','))
-		return -EBADMSG;
-	buf_clear(key);
-	r = buf_reserve(key, 0); /* an empty key is a string too */
-	if (r == 0)
-		r = json_scan_string(scan, key);
-	if (r < 0)
-		return r;
-	return !scan->has_nul && take(scan, ':') ? 1 : -EBADMSG;
 }
 
 static int add(struct buf *text, const void *bytes, size_t len)
@@ -150,27 +134,17 @@ static int scan_utf8(struct json_scan *scan, struct buf *text)
 	return valid ? add(text, scan->at - n, n) : -EBADMSG;
 }
 
-/* Bytes of a string that stand for themselves and need no look: ASCII but for quote, backslash, control. */
-static const bool is_plain[256] = {
-	[' '] = true,
-	['!'] = true,
-	['#' ... '['] = true,
-	[']' ... 0x7f] = true,
-};
-
 int json_scan_string(struct json_scan *scan, struct buf *text)
 {
 	scan->has_nul = false;
 	if (!take(scan, '"'))
 		return -EBADMSG;
 	for (;;) {
-		const char *start = scan->at;
+		size_t n = json_plain_run(scan->at, (size_t) (scan->end - scan->at));
 		unsigned char c;
-		int r;
+		int r = add(text, scan->at, n);
 
-		while (scan->at < scan->end && is_plain[(unsigned char) *scan->at])
-			scan->at++;
-		r = add(text, start, (size_t) (scan->at - start));
+		scan->at += n;
 		if (r < 0)
 			return r;
 		if (scan->at == scan->end)
@@ -180,12 +154,52 @@ int json_scan_string(struct json_scan *scan, struct buf *text)
 			scan->at++;
 		if (c == '"')
 			return 0;
-		r = c == '\\'   ? scan_escape(scan, text)
-		    : c >= 0x80 ? scan_utf8(scan, text)
-		                : -EBADMSG;
+		if (c == '\\')
+			r = scan_escape(scan, text);
+		else if (c >= 0x80)
+			r = scan_utf8(scan, text);
+		else
+			r = c == DEL ? add(text, "\x7f", 1) : -EBADMSG;
 		if (r < 0)
 			return r;
 	}
+}
+
+/* A key without escapes is used where it stands. */
+static int scan_name(struct json_scan *scan, struct buf *scratch, struct json_name *ret_name)
+{
+	size_t len;
+	int r;
+
+	if (json_scan_peek(scan) != '"')
+		return -EBADMSG;
+	len = json_plain_run(scan->at + 1, (size_t) (scan->end - scan->at - 1));
+	if (scan->at + 1 + len < scan->end && scan->at[1 + len] == '"') {
+		*ret_name = (struct json_name){ scan->at + 1, len };
+		scan->at += len + 2;
+		return 0;
+	}
+	buf_clear(scratch);
+	r = json_scan_string(scan, scratch);
+	*ret_name = (struct json_name){ scratch->data, scratch->len };
+	return r < 0 ? r : scan->has_nul ? -EBADMSG : 0;
+}
+
+int json_scan_key(struct json_scan *scan, bool is_first, struct buf *scratch,
+                  struct json_name *ret_key)
+{
+	int r;
+
+	if (take(scan, '}')) {
+		scan->depth--;
+		return 0;
+	}
+	if (!is_first && !take(scan, ','))
+		return -EBADMSG;
+	r = scan_name(scan, scratch, ret_key);
+	if (r < 0)
+		return r;
+	return take(scan, ':') ? 1 : -EBADMSG;
 }
 
 /* A number taken apart. */

@@ -33,9 +33,15 @@ struct json_number {
 int json_scan_peek(struct json_scan *scan);
 /* Go into an object. */
 int json_scan_object(struct json_scan *scan);
-/* 1: key holds a key (no NUL in it), and its value comes next.  0: the object is over.  is_first: of the
- * first call for an object. */
-int json_scan_key(struct json_scan *scan, bool is_first, struct buf *key);
+struct json_name {
+	const char *text; /* in what is scanned, or in `scratch`; no NUL in it and none behind it */
+	size_t len;
+};
+
+/* 1: *ret_key is a key, and its value comes next.  0: the object is over.  is_first: of the first call
+ * for an object. */
+int json_scan_key(struct json_scan *scan, bool is_first, struct buf *scratch,
+                  struct json_name *ret_key);
 /* Append the text that a string stands for (perhaps with NUL in it); NULL: only check it. */
 int json_scan_string(struct json_scan *scan, struct buf *text);
 int json_scan_number(struct json_scan *scan, struct json_number *ret_number);

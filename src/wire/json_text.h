@@ -14,6 +14,9 @@
 
 enum { JSON_DEPTH_MAX = 32 }; /* objects and arrays within each other that readers of ours take */
 
+/* How many bytes from the start on stand for themselves in a JSON string: ASCII but for controls (DEL
+ * too), '"' and '\\'. */
+size_t json_plain_run(const char *text, size_t len);
 /*
  * Append text in quotes.  Any bytes: what is not UTF-8 becomes U+FFFD, what is not ASCII \uXXXX.
  * *ret_is_exact (may be NULL): a reader gets the same bytes back, and none of them is NUL.

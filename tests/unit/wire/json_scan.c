@@ -202,23 +202,46 @@ static void times_are_exact(void)
 	}
 }
 
+static void check_key(struct json_scan *scan, bool is_first, const char *want)
+{
+	CLEANUP(buf_done) struct buf scratch = BUF_INIT(64);
+	struct json_name key;
+
+	CHECK(json_scan_key(scan, is_first, &scratch, &key) == 1);
+	CHECK(key.len == strlen(want) && memcmp(key.text, want, key.len) == 0);
+	CHECK(json_scan_skip(scan) == 0);
+}
+
 static void walks_an_object(void)
 {
-	CLEANUP(buf_done) struct buf key = BUF_INIT(64);
-	struct json_scan scan = scan_of(" {\"a\" : 1,\"\":{} , \"\\u0062\":[]} ");
+	CLEANUP(buf_done) struct buf scratch = BUF_INIT(64);
+	struct json_scan scan = scan_of(" {\"a\" : 1,\"\":{} , \"\\u0062\x7f\":[]} ");
+	struct json_name key;
 
 	CHECK(json_scan_object(&scan) == 0);
-	CHECK(json_scan_key(&scan, true, &key) == 1);
-	CHECK_STR(key.data, "a");
-	CHECK(json_scan_skip(&scan) == 0);
-	CHECK(json_scan_key(&scan, false, &key) == 1);
-	CHECK_STR(key.data, "");
-	CHECK(json_scan_skip(&scan) == 0);
-	CHECK(json_scan_key(&scan, false, &key) == 1);
-	CHECK_STR(key.data, "b");
-	CHECK(json_scan_skip(&scan) == 0);
-	CHECK(json_scan_key(&scan, false, &key) == 0);
+	check_key(&scan, true, "a");
+	check_key(&scan, false, "");
+	check_key(&scan, false, "b\x7f");
+	CHECK(json_scan_key(&scan, false, &scratch, &key) == 0);
 	CHECK(json_scan_end(&scan) == 0);
+}
+
+/* A word at a time or not, at each place a byte that is not plain ends the run. */
+static void plain_runs_end_where_they_should(void)
+{
+	char text[40];
+
+	for (size_t len = 0; len < sizeof(text); len++) {
+		for (size_t at = 0; at < len; at++) {
+			for (int c = 0; c < 256; c++) {
+				bool is_plain = c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+
+				memset(text, c % 2 ? '!' : '~', sizeof(text));
+				text[at] = (char) c;
+				CHECK(json_plain_run(text, len) == (is_plain ? len : at));
+			}
+		}
+	}
 }
 
 int main(void)
@@ -231,5 +254,6 @@ int main(void)
 	RUN(numbers_have_their_value);
 	RUN(times_are_exact);
 	RUN(walks_an_object);
+	RUN(plain_runs_end_where_they_should);
 	return check_done();
 }
