@@ -5,7 +5,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 bad=0
 count=0
-flags=(-D_GNU_SOURCE -Iinclude -Isrc -Werror -Wall -Wextra -fsyntax-only)
+flags=(-D_GNU_SOURCE -Iinclude -Isrc -I. -Werror -Wall -Wextra -fsyntax-only)
 # Through a file of one line, so that "#pragma once in main file" is no warning.
 compile() { # compiler standard language header
 	printf '#include "%s"\n' "$4" | "$1" "-std=$2" "${flags[@]}" -x "$3" - || {

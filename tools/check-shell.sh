@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck over every script.
+# Every script as shellcheck likes it.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 mapfile -t files < <(find scripts tools bench tests .ci -type f \( -name '*.sh' -o -path '.ci/run' \) | sort)

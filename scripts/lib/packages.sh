@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
+# shellcheck disable=SC2034
 # packages.sh - what the product and its tests need from the distribution, and how it gets there.
 
 # To build the product.
