@@ -168,7 +168,8 @@ class Guest:
             for key, _ in self._selector.select(1):
                 self._receive(key.data)
         if not until:
-            self.qemu.wait(timeout=30)
+            code = self.qemu.wait(timeout=30)
+            assert code == 0, f"QEMU ended with {code} (negative: killed by that signal)\n" + self.console()
             self.times["gone"] = time.monotonic() - self._begin
         return self
 
