@@ -171,6 +171,7 @@ class Guest:
             code = self.qemu.wait(timeout=30)
             assert code == 0, f"QEMU ended with {code} (negative: killed by that signal)\n" + self.console()
             self.times["gone"] = time.monotonic() - self._begin
+            self.console_text = self.console()
         return self
 
     def close(self):
@@ -194,6 +195,7 @@ class Guest:
         return self._console.read().decode(errors="replace")
 
     def result(self):
+        assert "result.json" in self.objects, f"no result; {self.times}\n{self.console_text}"
         return json.loads(self.objects["result.json"])
 
     def events(self):
@@ -306,5 +308,4 @@ def run(argv, env=None, stdin=None, job=None, timeout=240, **options):
         if stdin is not None:
             guest.send_stdin(stdin)
         guest.run(timeout=timeout)
-        guest.console_text = guest.console()
         return guest
