@@ -38,6 +38,9 @@ STEP_LOG=$results/steps.log
 : >"$STEP_LOG"
 rm -f "$results"/*.xml
 failed_steps=0
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/resoluto-check-XXXXXX")
+chmod 0711 "$scratch"
+trap '[ -z "$STEP_PID" ] || kill "$STEP_PID" 2>/dev/null; rm -rf "$scratch"' EXIT
 
 # Nothing of the caller's configuration reaches the tests.
 for name in $(compgen -e RESOLUTO_ | grep -v '^RESOLUTO_TEST_CACHE$' || true); do
@@ -98,7 +101,9 @@ py_tests() { # name, arguments of pytest...
 	local name=$1 rc=0
 	shift
 	say "==> tests: $name"
-	"$cache/venv/bin/python" -m pytest -q -p no:cacheprovider --junitxml "$results/$name.xml" "$@" \
+	# A folder of our own: pytest removes those of older sessions under its default place, even running ones.
+	"$cache/venv/bin/python" -m pytest -q -p no:cacheprovider --basetemp "$scratch/$name" \
+		--junitxml "$results/$name.xml" "$@" \
 		${only:+-k "$only"} || rc=$?
 	# 1 = some failed (they are counted), 5 = none selected by --only.
 	case "$rc" in
@@ -130,7 +135,9 @@ main() {
 	export RESOLUTO_LOCAL_ENV=$cache/local.env RESOLUTO_BUILD_DIR=$here/build-check
 	RESOLUTO_TEST_KERNEL=$(sed -n 's/^RESOLUTO_LOCAL_KERNEL=//p' "$cache/local.env")
 	RESOLUTO_TEST_INITRD=$(sed -n 's/^RESOLUTO_LOCAL_INITRD=//p' "$cache/local.env")
-	export RESOLUTO_TEST_KERNEL RESOLUTO_TEST_INITRD
+	RESOLUTO_TEST_ROOTFS=$("$RESOLUTO_BUILD_DIR/src/cli/resoluto-sandbox" image ls --json |
+		jq -r '.[] | select(.ref | startswith("resoluto-sandbox-base:")) | .path')
+	export RESOLUTO_TEST_KERNEL RESOLUTO_TEST_INITRD RESOLUTO_TEST_ROOTFS
 
 	py_tests interop tests/interop
 	py_tests services tests/services

@@ -4,7 +4,7 @@
 # packages.sh - what the product and its tests need from the distribution, and how it gets there.
 
 # To build the product.
-BUILD_PACKAGES=(gcc libc6-dev make meson ninja-build pkg-config python3
+BUILD_PACKAGES=(gcc libc6-dev binutils make meson ninja-build pkg-config python3
 	libarchive-dev libjansson-dev libisal-dev libseccomp-dev libacl1-dev zlib1g-dev nettle-dev)
 # To run it and to provision it.
 RUN_PACKAGES=(qemu-system-x86 squashfs-tools-ng skopeo mmdebstrap uidmap e2fsprogs lz4 zstd xz-utils util-linux)
