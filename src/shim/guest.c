@@ -85,15 +85,19 @@ static int add_next(struct shim *shim)
 	return r < 0 ? r : 1;
 }
 
+/* A flush that takes everything leaves nobody who would wake us for the rest: go on until the port is
+ * full or nothing waits. */
 int shim_feed_guest(struct shim *shim)
 {
-	int r = 1;
+	int r, added;
 
-	while (r == 1 && !channel_is_full(&shim->control))
-		r = add_next(shim);
-	if (r >= 0)
-		r = channel_flush(&shim->control);
-	if (r >= 0)
+	do {
+		do {
+			added = add_next(shim);
+		} while (added == 1 && !channel_is_full(&shim->control));
+		r = added < 0 ? added : channel_flush(&shim->control);
+	} while (r == 0 && added == 1 && !channel_is_full(&shim->control));
+	if (r == 0)
 		r = channel_update(&shim->control);
 	return r < 0 ? r : shim_feed_caller(shim);
 }
