@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/quantity.h"
@@ -103,9 +104,12 @@ static void examine(struct doctor *doctor, const struct check *check)
 static void prune(const struct doctor *doctor)
 {
 	struct resoluto_err err = { 0 };
-	int64_t freed = resoluto_image_prune(NULL, &err);
 	char amount[AMOUNT_MAX];
+	int64_t freed;
 
+	if (access(config_cache_dir(doctor->config), W_OK) < 0)
+		return; /* not there, or somebody else's: check_cache_dir has told */
+	freed = resoluto_image_prune(NULL, &err);
 	if (freed < 0) {
 		failure_print(stderr, "doctor", &err);
 	} else if (freed > 0 && !doctor->args->json) {

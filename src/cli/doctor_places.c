@@ -58,17 +58,29 @@ void check_keys(const struct config *config, struct finding *finding)
 		             config_file(config));
 }
 
-void check_image(const struct config *config, struct finding *finding)
+static const char *default_image(const struct config *config)
 {
 	const char *ref = config_get(config, "RESOLUTO_SANDBOX_IMAGE");
+
+	return ref && ref[0] ? ref : DEFAULT_IMAGE;
+}
+
+static int find_image(const char *ref, struct resoluto_image *ret_image, struct resoluto_err *err)
+{
 	const struct resoluto_image_options options = { .struct_size = sizeof(options),
 		                                        .pull = RESOLUTO_PULL_NEVER };
+
+	return resoluto_image_get(ref, &options, ret_image, err);
+}
+
+void check_image(const struct config *config, struct finding *finding)
+{
 	CLEANUP(resoluto_image_done) struct resoluto_image image = { 0 };
+	const char *ref = default_image(config);
 	struct resoluto_err err = { 0 };
 	char amount[AMOUNT_MAX];
 
-	ref = ref && ref[0] ? ref : DEFAULT_IMAGE;
-	if (resoluto_image_get(ref, &options, &image, &err) == 0) {
+	if (find_image(ref, &image, &err) == 0) {
 		quantity_format_bytes(image.size_bytes, amount, sizeof(amount));
 		text_addf(&finding->note, "%s, %s", ref, amount);
 		return;
@@ -144,6 +156,22 @@ int fix_state_dir(const struct config *config, struct resoluto_err *err)
 	return 0;
 }
 
+/* A cache that somebody else keeps is enough for runs of the images in it. */
+static void check_foreign_cache(const struct config *config, struct finding *finding)
+{
+	CLEANUP(resoluto_image_done) struct resoluto_image image = { 0 };
+
+	if (find_image(default_image(config), &image, NULL) < 0) {
+		text_add(&finding->note, ": not a directory that one can write to");
+		finding_fail(finding, CHECK_MISSING,
+		             "set RESOLUTO_CACHE_DIR to a directory of your own");
+		return;
+	}
+	text_add(&finding->note, ": read-only, so no images can be added");
+	finding_fail(finding, CHECK_ABSENT,
+	             "to add images, set RESOLUTO_CACHE_DIR to a directory of your own");
+}
+
 void check_cache_dir(const struct config *config, struct finding *finding)
 {
 	const char *path = config_cache_dir(config);
@@ -153,9 +181,7 @@ void check_cache_dir(const struct config *config, struct finding *finding)
 		return;
 	text_addf(&finding->note, "%s", path);
 	if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode) || access(path, W_OK | X_OK) < 0) {
-		text_add(&finding->note, ": not a directory that one can write to");
-		finding_fail(finding, CHECK_MISSING,
-		             "set RESOLUTO_CACHE_DIR to a directory of your own");
+		check_foreign_cache(config, finding);
 	} else if ((st.st_mode & 0022) != 0) {
 		text_addf(&finding->note, ": mode %04o lets others write", st.st_mode & 07777);
 		finding_fail(finding, CHECK_MISSING, "chmod go-w %s", path);

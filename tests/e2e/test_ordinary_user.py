@@ -40,9 +40,9 @@ def ordinary(tmp_path_factory):
     env = {"PATH": os.environ["PATH"], "HOME": str(home), "RESOLUTO_LOCAL_ENV": str(config),
            "LD_LIBRARY_PATH": str(programs)}
 
-    def run(*arguments, **options):
-        return subprocess.run([*prefix, str(programs / "resoluto-sandbox"), *map(str, arguments)], env=env, cwd=home,
-                              capture_output=True, timeout=300, **options)
+    def run(*arguments, more={}, **options):
+        return subprocess.run([*prefix, str(programs / "resoluto-sandbox"), *map(str, arguments)], env={**env, **more},
+                              cwd=home, capture_output=True, timeout=300, **options)
 
     run.home = home
     return run
@@ -74,6 +74,31 @@ def test_state_is_private_and_empty_afterwards(ordinary):
     assert list((state / "runs").iterdir()) == []
 
 
+def checks_of(done):
+    return {check["id"]: check for check in json.loads(done.stdout)["checks"]}
+
+
 def test_doctor_is_content(ordinary):
     done = ordinary("doctor")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs a cache that belongs to somebody else")
+def test_a_cache_of_somebody_else_suffices_if_it_holds_the_image(ordinary, tmp_path):
+    theirs = json.loads(ordinary("image", "ls", "--json").stdout)[0]["path"]
+    done = ordinary("doctor", "--json", "--fix", more={"RESOLUTO_CACHE_DIR": str(pathlib.Path(theirs).parents[1])})
+    assert (done.returncode, done.stderr) == (0, b""), done.stdout
+    cache = checks_of(done)["cache"]
+    assert cache["status"] == "absent" and "read-only" in cache["note"] and "RESOLUTO_CACHE_DIR" in cache["remedy"]
+
+    empty = tmp_path / "empty"
+    empty.mkdir(mode=0o755)
+    for parent in tmp_path.parents:
+        if parent.stat().st_uid == 0:
+            parent.chmod(parent.stat().st_mode | 0o011)
+    tmp_path.chmod(0o755)
+    done = ordinary("doctor", "--json", more={"RESOLUTO_CACHE_DIR": str(empty)})
+    assert done.returncode == 1
+    checks = checks_of(done)
+    assert checks["cache"]["status"] == "missing" and "RESOLUTO_CACHE_DIR" in checks["cache"]["remedy"]
+    assert checks["image"]["status"] == "missing"
