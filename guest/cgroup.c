@@ -24,13 +24,18 @@ enum {
 	STAT_SIZE = 8192, /* bytes of memory.stat that are read: some 1,500 are there */
 };
 
-uint64_t cgroup_memory_max(uint64_t machine_bytes)
+/* What stays with kernel and runner. */
+static uint64_t without(uint64_t bytes, uint64_t kept)
 {
-	uint64_t kept = (uint64_t) CGROUP_KEPT_MIB << 20;
+	return bytes - (kept > bytes / 4 ? bytes / 4 : kept);
+}
 
-	if (kept > machine_bytes / 4)
-		kept = machine_bytes / 4;
-	return machine_bytes - kept;
+uint64_t cgroup_memory_max(uint64_t machine_bytes, uint64_t available_bytes)
+{
+	const uint64_t by_size = without(machine_bytes, (uint64_t) CGROUP_KEPT_MIB << 20);
+	const uint64_t by_room = without(available_bytes, (uint64_t) CGROUP_ROOM_MIB << 20);
+
+	return by_room < by_size ? by_room : by_size;
 }
 
 static int set(int dirfd, const char *name, const char *value, struct resoluto_err *err)
@@ -42,18 +47,34 @@ static int set(int dirfd, const char *name, const char *value, struct resoluto_e
 	return 0;
 }
 
-static int set_limits(const struct cgroup *cgroup, struct resoluto_err *err)
+/* Of the machine, now: free, and of files that can be dropped. */
+static uint64_t available_bytes(void)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT(0);
+
+	if (read_file_at(AT_FDCWD, "/proc/meminfo", STAT_SIZE, &text, NULL) < 0)
+		return UINT64_MAX;
+	return cgroup_read_stat(text.data, "MemAvailable:") << 10;
+}
+
+int cgroup_fit_memory(const struct cgroup *cgroup, struct resoluto_err *err)
 {
 	struct sysinfo info;
-	char memory[32], pids[32];
-	int r;
+	char memory[32];
 
 	if (sysinfo(&info) < 0)
 		return resoluto_fail(err, -errno, "ask for the size of the memory");
 	snprintf(memory, sizeof(memory), "%" PRIu64,
-	         cgroup_memory_max((uint64_t) info.totalram * info.mem_unit));
+	         cgroup_memory_max((uint64_t) info.totalram * info.mem_unit, available_bytes()));
+	return set(cgroup->dir, "memory.max", memory, err);
+}
+
+static int set_limits(const struct cgroup *cgroup, struct resoluto_err *err)
+{
+	char pids[32];
+	int r = cgroup_fit_memory(cgroup, err);
+
 	snprintf(pids, sizeof(pids), "%d", CGROUP_PIDS_MAX);
-	r = set(cgroup->dir, "memory.max", memory, err);
 	return r < 0 ? r : set(cgroup->dir, "pids.max", pids, err);
 }
 

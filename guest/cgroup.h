@@ -12,6 +12,7 @@
 
 enum {
 	CGROUP_KEPT_MIB = 64, /* of the memory for kernel and runner (a quarter, if that is less) */
+	CGROUP_ROOM_MIB = 24, /* of what is available when the program starts, likewise */
 	CGROUP_PIDS_MAX = 4096,
 	CGROUP_STALL_REFAULTS =
 		1000,            /* pages read again between two looks that mean standing still */
@@ -26,10 +27,16 @@ struct cgroup {
 
 #define CGROUP_NONE ((struct cgroup){ .dir = -1 })
 
-/* Memory of the program when the machine has so much.  Pure. */
-uint64_t cgroup_memory_max(uint64_t machine_bytes);
+/*
+ * Memory of the program when the machine has so much, and so much of it is available.  The limit must be
+ * reached before the machine's memory is: a kernel without memory stands still, a cgroup without memory is
+ * ended.  Pure.
+ */
+uint64_t cgroup_memory_max(uint64_t machine_bytes, uint64_t available_bytes);
 
 int cgroup_create(struct cgroup *ret_cgroup, struct resoluto_err *err);
+/* Set the limit anew: once the inputs have taken their part. */
+int cgroup_fit_memory(const struct cgroup *cgroup, struct resoluto_err *err);
 /* Move the calling process into it. */
 int cgroup_enter(const struct cgroup *cgroup);
 /* Kill all in it without waiting. */

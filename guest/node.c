@@ -242,6 +242,8 @@ static int stage(struct node *node)
 	r = inputs_unpack(node->inbox_disk, node->workspace, &node->user, staging_goes_on, node,
 	                  &inputs, &err);
 	fd_close(&node->inbox_disk);
+	if (r == 0)
+		r = cgroup_fit_memory(&node->cgroup, &err);
 	if (r < 0)
 		return refuse(node, REASON_INPUTS_FAILED, &err);
 	return report_line(&node->report, &node->span,

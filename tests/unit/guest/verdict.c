@@ -97,8 +97,14 @@ static void the_canary_as_json(void)
 
 static void memory_for_the_program(void)
 {
-	CHECK(cgroup_memory_max(UINT64_C(4) << 30) == (UINT64_C(4) << 30) - (UINT64_C(64) << 20));
-	CHECK(cgroup_memory_max(UINT64_C(128) << 20) == UINT64_C(96) << 20);
+	const uint64_t mib = UINT64_C(1) << 20;
+
+	CHECK(cgroup_memory_max(4096 * mib, 4090 * mib) == 4032 * mib);
+	CHECK(cgroup_memory_max(128 * mib, UINT64_MAX) == 96 * mib);
+	/* The machine holds less than its size: the limit comes first all the same. */
+	CHECK(cgroup_memory_max(192 * mib, 120 * mib) == 96 * mib);
+	CHECK(cgroup_memory_max(192 * mib, 40 * mib) == 30 * mib);
+	CHECK(cgroup_memory_max(4096 * mib, 0) == 0);
 }
 
 static void numbers_of_a_cgroup(void)
