@@ -52,6 +52,6 @@ check_fn check_qemu, check_shim, check_skopeo, check_tar2sqfs, check_mkfs;
 check_fn check_accel, check_kvm, check_kernel, check_initrd, check_landlock, check_seccomp,
 	check_openat2;
 /* doctor_places.c */
-check_fn check_configuration, check_keys, check_image, check_state_dir, check_cache_dir,
-	check_space, check_memory, check_uids, check_leftovers, check_later;
+check_fn check_configuration, check_keys, check_runtime, check_image, check_state_dir,
+	check_cache_dir, check_space, check_memory, check_uids, check_leftovers, check_later;
 fix_fn fix_state_dir, fix_cache_dir, fix_leftovers;

@@ -7,6 +7,7 @@
 const struct check doctor_checks[] = {
 	{ "configuration", "configuration", check_configuration, NULL },
 	{ "keys", "keys of the configuration", check_keys, NULL },
+	{ "runtime", "runtime", check_runtime, NULL },
 	{ "qemu", "QEMU", check_qemu, NULL },
 	{ "accel", "acceleration", check_accel, NULL },
 	{ "kvm", "KVM", check_kvm, NULL },

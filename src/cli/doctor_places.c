@@ -58,6 +58,16 @@ void check_keys(const struct config *config, struct finding *finding)
 		             config_file(config));
 }
 
+void check_runtime(const struct config *config, struct finding *finding)
+{
+	const char *name = config_get(config, "RESOLUTO_LOCAL_RUNTIME");
+
+	text_add(&finding->note, name && name[0] ? name : "microvm");
+	if (name && name[0] && strcmp(name, "microvm") != 0)
+		finding_fail(finding, CHECK_MISSING,
+		             "set RESOLUTO_LOCAL_RUNTIME to microvm, the only one in this version");
+}
+
 static const char *default_image(const struct config *config)
 {
 	const char *ref = config_get(config, "RESOLUTO_SANDBOX_IMAGE");

@@ -121,12 +121,26 @@ static int open_local_conduit(struct place *place, const char *run_dir, struct r
 	return r;
 }
 
+/* Another posture than the configured one is never chosen silently. */
+static int check_local_runtime(const struct config *config, struct resoluto_err *err)
+{
+	const char *name = config_get(config, "RESOLUTO_LOCAL_RUNTIME");
+
+	if (!name || !name[0] || strcmp(name, "microvm") == 0)
+		return 0;
+	return resoluto_fail(err, -EOPNOTSUPP,
+	                     "RESOLUTO_LOCAL_RUNTIME is '%s' (%s); this version has microvm only",
+	                     name, config_origin(config, "RESOLUTO_LOCAL_RUNTIME"));
+}
+
 static int open_local(struct place *place, struct resoluto_err *err)
 {
 	struct resoluto_microvm_options options = { .struct_size = sizeof(options) };
 	CLEANUP(mem_free) char *run_dir = NULL;
 	int r = config_load(&place->config, err);
 
+	if (r == 0)
+		r = check_local_runtime(place->config, err);
 	if (r < 0)
 		return r;
 	options.state_dir = config_state_dir(place->config);

@@ -177,6 +177,15 @@ def test_not_provisioned_is_the_sandboxs_fault_and_says_what_to_do(cli, tmp_path
     assert not any((cli.home / "state/runs").iterdir()) if (cli.home / "state/runs").exists() else True
 
 
+def test_another_runtime_than_the_configured_one_is_never_taken_silently(cli):
+    env = {"RESOLUTO_LOCAL_RUNTIME": "kata"}
+    check(cli("run", "--", "true", env=env), 125, "RESOLUTO_LOCAL_RUNTIME is 'kata' (environment)", "microvm")
+    _, checks = checks_of(cli("doctor", "--json", env=env))
+    assert checks["runtime"]["status"] == "missing" and "microvm" in checks["runtime"]["remedy"]
+    _, checks = checks_of(cli("doctor", "--json"))
+    assert (checks["runtime"]["status"], checks["runtime"]["note"]) == ("ok", "microvm")
+
+
 def test_a_configuration_that_is_named_but_not_there(cli):
     done = cli("run", "--", "true", env={"RESOLUTO_LOCAL_ENV": "/no/such/local.env"})
     check(done, 125, "/no/such/local.env", "No such file or directory")
