@@ -38,6 +38,16 @@ def test_a_good_guest_succeeds_and_leaves_nothing(rig):
     assert not Processes.children(run.process.pid)
 
 
+def test_the_kernel_is_named_by_its_version(any_rig):
+    version = any_rig.top / "VERSION"
+    for text, name in (("6.1.0-44-cloud-amd64 0123456789abcdef\n", "6.1.0-44-cloud-amd64"), ("file 0123\n", "kernel"),
+                       ("", "kernel"), ("6.1" * 200, "kernel"), ("6.1\x1b[2J\n", "6.1")):
+        version.write_text(text)
+        told = json.loads(any_rig.run("good").wait_line("isolation ")[len("isolation "):])
+        assert told["kernel"] == name, text
+    version.unlink()
+
+
 def test_isolation_says_what_was_proven(rig):
     run = rig.run("good")
     told = json.loads(run.wait_line("isolation ")[len("isolation "):])

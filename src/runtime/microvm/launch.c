@@ -19,6 +19,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/io.h"
 #include "base/path.h"
 #include "conduit/local.h"
 #include "runtime/launch_spec.h"
@@ -32,6 +33,7 @@
 #include "runtime/microvm/tsc.h"
 
 #define PROVISION "run scripts/local-backend-up.sh"
+#define KERNEL_VERSION_BYTES "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-+_~"
 
 enum { SHIM_START_MS = 30 * 1000 }; /* to start QEMU, on a very busy machine */
 
@@ -424,13 +426,39 @@ static void give_up(struct microvm *microvm, struct run *run)
 		(void) microvm_drop_claim(microvm, claim, NULL);
 }
 
+/* What provisioning wrote beside the kernel: "6.1.0-44-cloud-amd64 0123456789abcdef". */
+static bool read_kernel_version(const char *dir, char ret[KERNEL_NAME_MAX])
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT(KERNEL_NAME_MAX);
+	char path[PATH_MAX];
+	int n = snprintf(path, sizeof(path), "%s/VERSION", dir);
+	size_t len;
+
+	if (n < 0 || (size_t) n >= sizeof(path) ||
+	    read_file_at(AT_FDCWD, path, KERNEL_NAME_MAX - 1, &text, NULL) < 0 || !text.data)
+		return false;
+	len = strspn(text.data, KERNEL_VERSION_BYTES);
+	if (len == 0 || text.data[0] < '0' || text.data[0] > '9')
+		return false;
+	snprintf(ret, KERNEL_NAME_MAX, "%.*s", (int) len, text.data);
+	return true;
+}
+
+/* Its version if provisioning recorded one, else its file's name. */
 static void name_kernel(const char *path, char ret[KERNEL_NAME_MAX])
 {
 	char real[PATH_MAX];
-	const char *name = realpath(path, real) ? real : path;
-	const char *slash = strrchr(name, '/');
+	char *slash;
 
-	snprintf(ret, KERNEL_NAME_MAX, "%.*s", KERNEL_NAME_MAX - 1, slash ? slash + 1 : name);
+	if (!realpath(path, real))
+		snprintf(real, sizeof(real), "%s", path);
+	slash = strrchr(real, '/');
+	if (slash) {
+		*slash = '\0';
+		if (read_kernel_version(real, ret))
+			return;
+	}
+	snprintf(ret, KERNEL_NAME_MAX, "%.*s", KERNEL_NAME_MAX - 1, slash ? slash + 1 : real);
 }
 
 static int prepare(struct microvm *microvm, const struct resoluto_launch_spec *spec,

@@ -42,7 +42,7 @@ struct run {
 	bool stdin_is_closed;
 	bool has_ended;               /* the shim has closed its end */
 	bool end_was_told;            /* wait() has returned for that */
-	char kernel[KERNEL_NAME_MAX]; /* name of the kernel's file */
+	char kernel[KERNEL_NAME_MAX]; /* version, else the name of its file */
 };
 
 struct microvm {
