@@ -64,13 +64,19 @@ set_places() {
 	if [ "$(id -u)" -eq 0 ]; then
 		cache=${RESOLUTO_CACHE_DIR:-/var/cache/resoluto-sandbox}
 		state=${RESOLUTO_STATE_DIR:-/var/lib/resoluto-sandbox}
-		config=${RESOLUTO_LOCAL_ENV:-/etc/resoluto-sandbox/local.env}
+		config=/etc/resoluto-sandbox/local.env
 		prefix=${prefix:-/usr/local}
 	else
 		cache=${RESOLUTO_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/resoluto-sandbox}
 		state=${RESOLUTO_STATE_DIR:-${XDG_STATE_HOME:-$HOME/.local/state}/resoluto-sandbox}
-		config=${RESOLUTO_LOCAL_ENV:-${XDG_CONFIG_HOME:-$HOME/.config}/resoluto-sandbox/local.env}
+		config=${XDG_CONFIG_HOME:-$HOME/.config}/resoluto-sandbox/local.env
 		prefix=${prefix:-$HOME/.local}
+	fi
+	# The checkout's own copy is for `source`; who names another file gets that one and no other.
+	copy=$here/local.env
+	if [ -n "${RESOLUTO_LOCAL_ENV:-}" ]; then
+		config=$RESOLUTO_LOCAL_ENV
+		copy=$config
 	fi
 	machine=$(uname -m)
 	version=$(sed -n 's/^#define RESOLUTO_VERSION "\(.*\)"/\1/p' "$here/include/resoluto/version.h")
@@ -206,14 +212,23 @@ uid_range() {
 	printf '%s-%s\n' "$first" "$((first + count - 1))"
 }
 
-write_config() { # acceleration
-	local part=$config.part qemu
+# The row of src/runtime/microvm/cmdline.c where it is not the one that this CPU has by default: that of Ubuntu is also
+# for kernels whose clock rate nobody knows.
+machine_row() {
+	[ "$machine" = x86_64 ] || return 0
+	[ "$kernel$distro" = distrodebian ] || printf 'x86_64-ubuntu\n'
+}
+
+write_config() { # acceleration; "" before it was found out, so that nothing can run by mistake
+	local part=$config.part qemu row
 	qemu=$(qemu_path)
 	[ -n "$qemu" ] || die "QEMU was not found: install qemu-system-$machine or set RESOLUTO_LOCAL_QEMU"
+	row=$(machine_row)
 	{
 		printf '# written by scripts/local-backend-up.sh; read by resoluto-sandbox, or: set -a; source local.env; set +a\n'
 		printf 'RESOLUTO_LOCAL_RUNTIME=microvm\n'
-		printf 'RESOLUTO_LOCAL_ACCEL=%s\n' "$1"
+		[ -z "$1" ] || printf 'RESOLUTO_LOCAL_ACCEL=%s\n' "$1"
+		[ -z "$row" ] || printf 'RESOLUTO_LOCAL_MACHINE=%s\n' "$row"
 		printf 'RESOLUTO_LOCAL_QEMU=%s\n' "$qemu"
 		printf 'RESOLUTO_LOCAL_KERNEL=%s\n' "$kernel_dir/vmlinux"
 		printf 'RESOLUTO_LOCAL_INITRD=%s\n' "$kernel_dir/initrd.img"
@@ -224,7 +239,7 @@ write_config() { # acceleration
 		[ "$prefix" != none ] || printf 'RESOLUTO_LIBEXEC_DIR=%s\n' "$build_dir/src/shim"
 	} >"$part"
 	mv "$part" "$config"
-	[ "$config" = "$here/local.env" ] || cp "$config" "$here/local.env"
+	[ "$config" = "$copy" ] || cp "$config" "$copy"
 	export RESOLUTO_LOCAL_ENV=$config
 	unset RESOLUTO_LOCAL_ACCEL RESOLUTO_LOCAL_KERNEL RESOLUTO_LOCAL_INITRD RESOLUTO_SANDBOX_IMAGE
 }
@@ -289,7 +304,7 @@ remove_all() {
 	fi
 	rm -rf -- "$cache/kernel" "$cache/images" "$cache/refs.json" "$cache/templates" "$cache/provision.log"
 	rm -rf -- "$state"
-	rm -f -- "$config" "$here/local.env"
+	rm -f -- "$config" "$copy"
 	rmdir -- "$cache" "$(dirname "$config")" 2>/dev/null || true
 	say "removed: the installed files, $cache, $state, $config; packages stay installed"
 }
@@ -307,7 +322,7 @@ main() {
 	provision_kernel
 	# The image tool needs a configuration; the acceleration follows.
 	image_name=resoluto-sandbox-base:$version
-	write_config tcg
+	write_config ""
 	provision_image
 	choose_acceleration
 	canary

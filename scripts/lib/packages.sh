@@ -7,7 +7,11 @@
 BUILD_PACKAGES=(gcc libc6-dev binutils make meson ninja-build pkg-config python3
 	libarchive-dev libjansson-dev libisal-dev libseccomp-dev libacl1-dev zlib1g-dev nettle-dev)
 # To run it and to provision it.
-RUN_PACKAGES=(qemu-system-x86 squashfs-tools-ng skopeo mmdebstrap uidmap e2fsprogs lz4 zstd xz-utils util-linux)
+case "$(uname -m)" in
+aarch64) QEMU_PACKAGE=qemu-system-arm ;;
+*) QEMU_PACKAGE=qemu-system-x86 ;;
+esac
+RUN_PACKAGES=("$QEMU_PACKAGE" squashfs-tools-ng skopeo mmdebstrap uidmap e2fsprogs lz4 zstd xz-utils util-linux)
 # To test it.
 TEST_PACKAGES=(g++ clang clang-format libclang-rt-14-dev docker-registry umoci squashfs-tools python3-venv
 	shellcheck strace procps lsof jq bash fish zsh man-db file)
