@@ -46,7 +46,7 @@ trap '[ -z "$STEP_PID" ] || kill "$STEP_PID" 2>/dev/null; rm -rf "$scratch"' EXI
 for name in $(compgen -e RESOLUTO_ | grep -v '^RESOLUTO_TEST_CACHE$' || true); do
 	unset "$name"
 done
-unset XDG_STATE_HOME XDG_CONFIG_HOME HTTPS_PROXY_TEST || true
+unset XDG_STATE_HOME XDG_CONFIG_HOME || true
 
 python_tools() {
 	local stamp=$cache/venv/ready-2

@@ -39,7 +39,9 @@ const struct variable environment_table[] = {
 	  "where a bare image name is looked up after the cache (default: "
 	  "localhost:5000; empty: nowhere)" },
 	{ "REGISTRY_AUTH_FILE", "credentials of registries (default: ~/.docker/config.json)" },
-	{ "HTTPS_PROXY", "with NO_PROXY and SSL_CERT_FILE: how registries are reached" },
+	{ "HTTPS_PROXY", "proxy to registries" },
+	{ "NO_PROXY", "hosts that are reached without it" },
+	{ "SSL_CERT_FILE", "certificates of authorities that registries are checked against" },
 	{ NULL, NULL },
 };
 
