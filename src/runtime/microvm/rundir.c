@@ -146,6 +146,16 @@ int rundir_claim(const char *state_dir, const char *id, struct rundir *ret_dir,
 	return 0;
 }
 
+/* Whether the directory of that name is still the one that was claimed: after a sweep it may be another's. */
+static bool is_same_run(int runs, const char *id, const struct rundir *dir)
+{
+	struct stat claimed, named;
+
+	return dir->fd >= 0 && fstat(dir->fd, &claimed) == 0 &&
+	       fstatat(runs, id, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       claimed.st_dev == named.st_dev && claimed.st_ino == named.st_ino;
+}
+
 int rundir_remove(const char *state_dir, const char *id, struct rundir *dir,
                   struct resoluto_err *err)
 {
@@ -157,7 +167,7 @@ int rundir_remove(const char *state_dir, const char *id, struct rundir *dir,
 		r = lock_whole(claim);
 	if (r < 0)
 		return r;
-	r = doom(runs, id, doomed);
+	r = is_same_run(runs, id, dir) ? doom(runs, id, doomed) : -ENOENT;
 	rundir_done(dir);
 	fd_close(&claim);
 	if (r == -ENOENT)

@@ -30,7 +30,7 @@ struct rundir {
 /* Make <state>/runs/<id> and lock it; dead runs are removed on the way.  -EEXIST: it is there. */
 int rundir_claim(const char *state_dir, const char *id, struct rundir *ret_dir,
                  struct resoluto_err *err);
-/* Remove it and let the lock go. */
+/* Remove it and let the lock go.  One that was swept meanwhile is gone already, whoever has its name now. */
 int rundir_remove(const char *state_dir, const char *id, struct rundir *dir,
                   struct resoluto_err *err);
 void rundir_done(struct rundir *dir); /* close only */

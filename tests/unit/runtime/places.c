@@ -126,6 +126,20 @@ static void a_sweep_kills_nobody_but_a_shim(void)
 	rundir_done(&dir);
 }
 
+/* Swept while its owner lived, and claimed by another since: the owner's cleaning up is not the other's. */
+static void an_owner_removes_only_its_own_directory(void)
+{
+	struct rundir swept = RUNDIR_NONE, next = RUNDIR_NONE;
+
+	CHECK(rundir_claim(state_dir, "run-again", &swept, NULL) == 0);
+	CHECK(run_record_write(swept.fd, &(struct run_record){ .id = "run-again" }, NULL) == 0);
+	CHECK(rundir_sweep(state_dir, NULL, NULL) == 1);
+	CHECK(rundir_claim(state_dir, "run-again", &next, NULL) == 0);
+	CHECK(rundir_remove(state_dir, "run-again", &swept, NULL) == 0);
+	CHECK(run_exists("run-again"));
+	CHECK(rundir_remove(state_dir, "run-again", &next, NULL) == 0 && !run_exists("run-again"));
+}
+
 static void a_sweep_that_cannot_list_says_so(void)
 {
 	CHECK(rundir_sweep("/proc/1/nowhere", NULL, NULL) < 0);
@@ -312,6 +326,7 @@ int main(void)
 	RUN(a_kept_run_stays_when_dead);
 	RUN(a_sweep_looks_at_labels);
 	RUN(a_sweep_kills_nobody_but_a_shim);
+	RUN(an_owner_removes_only_its_own_directory);
 	RUN(a_sweep_that_cannot_list_says_so);
 	RUN(slots_are_shared_between_processes);
 	RUN(slots_are_counted);
