@@ -179,6 +179,15 @@ def test_a_reader_that_goes_away_stops_the_run(sandbox):
     assert sandbox.runs() == []
 
 
+def test_a_closed_descriptor_is_not_taken_for_another_file(sandbox):
+    """Number 1 went to the next descriptor that was opened: the bytes went there, and the run never ended."""
+    done = sandbox.run("run", "--", "echo", "hi", timeout=60, preexec_fn=lambda: os.close(1))
+    check_failed(done, 125, "output", "Bad file descriptor")
+    done = sandbox.run("run", "-i", "--", "cat", timeout=60, stdin=subprocess.DEVNULL, preexec_fn=lambda: os.close(0))
+    check_failed(done, 2, "input")
+    assert sandbox.runs() == []
+
+
 def test_a_reader_that_stalls_can_be_interrupted(sandbox):
     """What it does not read waits in the run's directory; two requests to stop end the waiting for it."""
     run = sandbox.start("run", "--id", "cli-stall", "--", "yes")
