@@ -84,11 +84,16 @@ void buf_drop_front(struct buf *buf, size_t len)
 	buf->len -= len;
 }
 
+void buf_cut(struct buf *buf, size_t len)
+{
+	buf->len = len;
+	if (buf->data)
+		buf->data[len] = '\0';
+}
+
 void buf_clear(struct buf *buf)
 {
-	buf->len = 0;
-	if (buf->data)
-		buf->data[0] = '\0';
+	buf_cut(buf, 0);
 }
 
 char *buf_take(struct buf *buf)

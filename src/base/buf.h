@@ -29,6 +29,8 @@ int buf_addf(struct buf *buf, const char *fmt, ...) __attribute__((format(printf
 int buf_reserve(struct buf *buf, size_t len);
 /* Drop the first len bytes (all if len is larger). */
 void buf_drop_front(struct buf *buf, size_t len);
+/* Keep only the first len bytes; len is at most buf->len. */
+void buf_cut(struct buf *buf, size_t len);
 void buf_clear(struct buf *buf);
 /* The bytes, now the caller's; an empty buffer gives "" on the heap, NULL when out of memory. */
 char *buf_take(struct buf *buf);

@@ -35,6 +35,23 @@ bool path_is_beneath(const char *path)
 	}
 }
 
+bool path_next_part(const char **path, struct path_part *ret_part)
+{
+	for (;;) {
+		struct path_part part;
+
+		*path += strspn(*path, "/");
+		part = (struct path_part){ *path, strcspn(*path, "/") };
+		if (part.len == 0)
+			return false;
+		*path += part.len;
+		if (part.len == 1 && part.at[0] == '.')
+			continue;
+		*ret_part = part;
+		return true;
+	}
+}
+
 int open_beneath(int dirfd, const char *path, int flags, mode_t mode)
 {
 	struct open_how how = {

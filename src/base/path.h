@@ -11,12 +11,23 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "resoluto/err.h"
 
 bool path_is_beneath(const char *path); /* pure: relative, and no empty, "." or ".." component */
+
+/* One component of a path; not terminated. */
+struct path_part {
+	const char *at;
+	size_t len; /* bytes */
+};
+
+/* Pure: take the next component that says something (empty ones and "." do not) and move *path
+ * behind it; false at the end. */
+bool path_next_part(const char **path, struct path_part *ret_part);
 
 /* openat2 beneath dirfd; O_CLOEXEC is added.  mode counts with O_CREAT only. */
 int open_beneath(int dirfd, const char *path, int flags, mode_t mode);

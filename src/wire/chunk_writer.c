@@ -116,8 +116,7 @@ static int keep_to_size(struct chunk_writer *writer, size_t before, uint64_t now
 	if (before > 0 && writer->waiting.len > CHUNK_BYTES) {
 		r = ship(writer, before);
 		if (r < 0) {
-			writer->waiting.len = before;
-			writer->waiting.data[before] = '\0';
+			buf_cut(&writer->waiting, before);
 			writer->retry_ms = now_ms + CHUNK_RETRY_MS;
 			return r;
 		}

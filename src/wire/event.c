@@ -69,11 +69,8 @@ static int finish_line(struct buf *out, size_t start, int r)
 		r = buf_add(out, "}\n", 2);
 	if (r == 0 && out->len - start > EVENT_JSON_MAX)
 		r = -E2BIG;
-	if (r < 0) {
-		out->len = start;
-		if (out->data)
-			out->data[start] = '\0';
-	}
+	if (r < 0)
+		buf_cut(out, start);
 	return r;
 }
 

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "wire/glob.h"
 #include "wire/utf8.h"
 
@@ -20,13 +21,8 @@ enum {
 	BROKEN_BYTE = 0x200000, /* added to a byte that is no UTF-8: beyond all characters */
 };
 
-struct part {
-	const char *at;
-	size_t len;
-};
-
 struct pattern {
-	struct part parts[PARTS_MAX];
+	struct path_part parts[PARTS_MAX];
 	size_t count;
 };
 
@@ -46,31 +42,13 @@ static bool place_has(const struct places *places, size_t at)
 	return places->words[at / 64] >> (at % 64) & 1;
 }
 
-/* The next component that says something; empty ones and "." do not. */
-static bool next_part(const char **path, struct part *ret_part)
-{
-	for (;;) {
-		struct part part;
-
-		*path += strspn(*path, "/");
-		part = (struct part){ *path, strcspn(*path, "/") };
-		if (part.len == 0)
-			return false;
-		*path += part.len;
-		if (part.len == 1 && part.at[0] == '.')
-			continue;
-		*ret_part = part;
-		return true;
-	}
-}
-
-static bool is_text(struct part part, const char *text)
+static bool is_text(struct path_part part, const char *text)
 {
 	return part.len == strlen(text) && memcmp(part.at, text, part.len) == 0;
 }
 
 /* Components that a program of the host may act on; they are meant only where they are named. */
-static bool is_sensitive(struct part part)
+static bool is_sensitive(struct path_part part)
 {
 	static const char *const names[] = { ".git", ".hg", ".envrc", ".vscode", ".idea" };
 
@@ -81,13 +59,13 @@ static bool is_sensitive(struct part part)
 	return false;
 }
 
-static bool is_deep(struct part part)
+static bool is_deep(struct path_part part)
 {
 	return is_text(part, "**");
 }
 
 /* One character of UTF-8, or one byte that is none, told apart by a value beyond Unicode. */
-static uint32_t take_char(struct part *text)
+static uint32_t take_char(struct path_part *text)
 {
 	const uint8_t *at = (const uint8_t *) text->at;
 	uint32_t value;
@@ -98,13 +76,13 @@ static uint32_t take_char(struct part *text)
 		len = 1;
 		value = BROKEN_BYTE + at[0];
 	}
-	*text = (struct part){ text->at + len, text->len - len };
+	*text = (struct path_part){ text->at + len, text->len - len };
 	return value;
 }
 
 /* The part of a pattern behind the ']' that closes the set at its start; NULL: none does.  A ']' that comes
  * first is one of the set. */
-static const char *set_end(struct part pattern)
+static const char *set_end(struct path_part pattern)
 {
 	size_t i = 1;
 
@@ -120,19 +98,19 @@ static const char *set_end(struct part pattern)
 }
 
 /* Is c in the set that pattern starts with and that ends before end? */
-static bool set_has(struct part pattern, const char *end, uint32_t c)
+static bool set_has(struct path_part pattern, const char *end, uint32_t c)
 {
-	struct part set = { pattern.at + 1, (size_t) (end - 1 - (pattern.at + 1)) };
+	struct path_part set = { pattern.at + 1, (size_t) (end - 1 - (pattern.at + 1)) };
 	bool is_inverted = set.len > 0 && (set.at[0] == '!' || set.at[0] == '^');
 	bool is_in = false;
 
 	if (is_inverted)
-		set = (struct part){ set.at + 1, set.len - 1 };
+		set = (struct path_part){ set.at + 1, set.len - 1 };
 	while (set.len > 0) {
 		uint32_t first = take_char(&set), last = first;
 
 		if (set.len > 1 && set.at[0] == '-') {
-			set = (struct part){ set.at + 1, set.len - 1 };
+			set = (struct path_part){ set.at + 1, set.len - 1 };
 			last = take_char(&set);
 		}
 		is_in |= first <= c && c <= last;
@@ -141,30 +119,30 @@ static bool set_has(struct part pattern, const char *end, uint32_t c)
 }
 
 /* Match one character of text against what pattern starts with, which is no '*'. */
-static bool match_char(struct part *pattern, struct part *text)
+static bool match_char(struct path_part *pattern, struct path_part *text)
 {
 	uint32_t c = take_char(text);
 	bool is_any = pattern->at[0] == '?';
 
 	if (pattern->at[0] == '[') {
 		const char *end = set_end(*pattern);
-		struct part set = *pattern;
+		struct path_part set = *pattern;
 
 		if (!end)
 			return false;
-		*pattern = (struct part){ end, pattern->len - (size_t) (end - pattern->at) };
+		*pattern = (struct path_part){ end, pattern->len - (size_t) (end - pattern->at) };
 		return set_has(set, end, c);
 	}
 	return take_char(pattern) == c || is_any;
 }
 
-static bool match_wild(struct part pattern, struct part text)
+static bool match_wild(struct path_part pattern, struct path_part text)
 {
-	struct part star = { NULL, 0 }, star_text = { NULL, 0 };
+	struct path_part star = { NULL, 0 }, star_text = { NULL, 0 };
 
 	while (text.len > 0) {
 		if (pattern.len > 0 && pattern.at[0] == '*') {
-			pattern = (struct part){ pattern.at + 1, pattern.len - 1 };
+			pattern = (struct path_part){ pattern.at + 1, pattern.len - 1 };
 			star = pattern;
 			star_text = text;
 			continue;
@@ -179,11 +157,11 @@ static bool match_wild(struct part pattern, struct part text)
 		text = star_text;
 	}
 	while (pattern.len > 0 && pattern.at[0] == '*')
-		pattern = (struct part){ pattern.at + 1, pattern.len - 1 };
+		pattern = (struct path_part){ pattern.at + 1, pattern.len - 1 };
 	return pattern.len == 0;
 }
 
-static bool match_part(struct part pattern, struct part text)
+static bool match_part(struct path_part pattern, struct path_part text)
 {
 	bool is_literal = pattern.len == text.len && memcmp(pattern.at, text.at, text.len) == 0;
 
@@ -202,12 +180,12 @@ static void place_add_open(struct places *places, const struct pattern *pattern,
 		place_add(places, ++at);
 }
 
-static void step(const struct pattern *pattern, struct places *places, struct part text)
+static void step(const struct pattern *pattern, struct places *places, struct path_part text)
 {
 	struct places next = { { 0 } };
 
 	for (size_t i = 0; i < pattern->count; i++) {
-		struct part part = pattern->parts[i];
+		struct path_part part = pattern->parts[i];
 
 		if (!place_has(places, i))
 			continue;
@@ -227,18 +205,18 @@ static void step(const struct pattern *pattern, struct places *places, struct pa
 
 static void split(const char *text, struct pattern *ret_pattern)
 {
-	struct part part;
+	struct path_part part;
 
 	ret_pattern->count = 0;
-	while (ret_pattern->count < PARTS_MAX && next_part(&text, &part))
+	while (ret_pattern->count < PARTS_MAX && path_next_part(&text, &part))
 		ret_pattern->parts[ret_pattern->count++] = part;
 }
 
 static bool has_sensitive(const char *path)
 {
-	struct part part;
+	struct path_part part;
 
-	while (next_part(&path, &part)) {
+	while (path_next_part(&path, &part)) {
 		if (is_sensitive(part))
 			return true;
 	}
@@ -251,14 +229,14 @@ static bool walk(const char *text, const char *path, bool *ret_is_open)
 {
 	struct places places = { { 0 } };
 	struct pattern pattern;
-	struct part part;
+	struct path_part part;
 
 	split(text, &pattern);
 	*ret_is_open = false;
 	if (pattern.count == 0)
 		return false;
 	place_add_open(&places, &pattern, 0);
-	while (next_part(&path, &part)) {
+	while (path_next_part(&path, &part)) {
 		step(&pattern, &places, part);
 		if (place_has(&places, pattern.count) && !has_sensitive(path))
 			return true;
@@ -291,7 +269,7 @@ bool glob_may_match_beneath(const char *pattern, const char *path)
 	return walk(pattern, path, &is_open) || is_open;
 }
 
-static int check_part(struct part part, struct resoluto_err *err)
+static int check_part(struct path_part part, struct resoluto_err *err)
 {
 	if (is_text(part, ".."))
 		return resoluto_fail(err, -EINVAL, "a pattern must not climb with \"..\"");
@@ -300,7 +278,7 @@ static int check_part(struct part part, struct resoluto_err *err)
 
 		if (!end)
 			return resoluto_fail(err, -EINVAL, "a '[' in the pattern is not closed");
-		part = (struct part){ end, part.len - (size_t) (end - part.at) };
+		part = (struct path_part){ end, part.len - (size_t) (end - part.at) };
 	}
 	return 0;
 }
@@ -309,14 +287,14 @@ int glob_check(const char *pattern, struct resoluto_err *err)
 {
 	const char *rest = pattern;
 	bool is_empty = true;
-	struct part part;
+	struct path_part part;
 
 	if (*pattern == '/')
 		return resoluto_fail(err, -EINVAL, "a pattern must be relative to the workspace");
 	if (strlen(pattern) > GLOB_PATTERN_MAX)
 		return resoluto_fail(err, -EINVAL, "a pattern is longer than %d bytes",
 		                     GLOB_PATTERN_MAX);
-	while (next_part(&rest, &part)) {
+	while (path_next_part(&rest, &part)) {
 		int r = check_part(part, err);
 
 		if (r < 0)

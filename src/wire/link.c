@@ -3,42 +3,20 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "wire/link.h"
 
-struct part {
-	const char *at;
-	size_t len;
-};
-
-static bool is_up(struct part part)
+static bool is_up(struct path_part part)
 {
 	return part.len == 2 && part.at[0] == '.' && part.at[1] == '.';
 }
 
-/* Take the next component that says something: empty ones and "." do not. */
-static bool next_part(const char **path, struct part *ret_part)
-{
-	for (;;) {
-		struct part part;
-
-		*path += strspn(*path, "/");
-		part = (struct part){ *path, strcspn(*path, "/") };
-		if (part.len == 0)
-			return false;
-		*path += part.len;
-		if (part.len == 1 && part.at[0] == '.')
-			continue;
-		*ret_part = part;
-		return true;
-	}
-}
-
 static long depth_of_directory(const char *path)
 {
-	struct part part;
+	struct path_part part;
 	long depth = -1; /* the link's own name does not count */
 
-	while (next_part(&path, &part))
+	while (path_next_part(&path, &part))
 		depth++;
 	return depth;
 }
@@ -47,11 +25,11 @@ enum link_kind link_classify(const char *path, const char *target)
 {
 	long depth = depth_of_directory(path);
 	bool met_name = false, climbed_late = false;
-	struct part part;
+	struct path_part part;
 
 	if (*target == '/' || *target == '\0')
 		return LINK_OUTSIDE;
-	while (next_part(&target, &part)) {
+	while (path_next_part(&target, &part)) {
 		if (!is_up(part)) {
 			met_name = true;
 			depth++;
@@ -67,10 +45,10 @@ enum link_kind link_classify(const char *path, const char *target)
 int link_base(const char *path, const char *target, struct buf *ret_base)
 {
 	const char *slash = strrchr(path, '/'), *at = target, *last_up = target;
-	struct part part;
+	struct path_part part;
 	int r = 0;
 
-	while (next_part(&at, &part)) {
+	while (path_next_part(&at, &part)) {
 		if (is_up(part))
 			last_up = part.at + part.len;
 	}
@@ -89,16 +67,15 @@ static bool drop_last(struct buf *path)
 
 	if (path->len == 0 || strcmp(last, "..") == 0)
 		return false;
-	path->len = slash ? (size_t) (slash - path->data) : 0;
-	path->data[path->len] = '\0';
+	buf_cut(path, slash ? (size_t) (slash - path->data) : 0);
 	return true;
 }
 
 int link_straighten(const char *target, struct buf *ret_target)
 {
-	struct part part;
+	struct path_part part;
 
-	while (next_part(&target, &part)) {
+	while (path_next_part(&target, &part)) {
 		int r;
 
 		if (is_up(part) && drop_last(ret_target))

@@ -89,11 +89,8 @@ int node_result_write(struct buf *out, const struct node_result *result)
 		r = buf_add_str(out, "}\n");
 	if (r == 0 && out->len - start > RESULT_JSON_MAX)
 		r = -E2BIG;
-	if (r < 0) {
-		out->len = start;
-		if (out->data)
-			out->data[start] = '\0';
-	}
+	if (r < 0)
+		buf_cut(out, start);
 	return r;
 }
 

@@ -80,6 +80,7 @@ static void drops_its_front(void)
 
 	buf_drop_front(&buf, 5);
 	buf_clear(&buf);
+	buf_cut(&buf, 0);
 	CHECK(buf_add_str(&buf, "abcdef") == 0);
 	buf_drop_front(&buf, 0);
 	CHECK_STR(buf.data, "abcdef");
@@ -90,6 +91,9 @@ static void drops_its_front(void)
 	CHECK(buf.len == 0);
 	CHECK_STR(buf.data, "");
 	CHECK(buf_add_str(&buf, "again") == 0);
+	buf_cut(&buf, 3);
+	CHECK(buf.len == 3);
+	CHECK_STR(buf.data, "aga");
 	buf_clear(&buf);
 	CHECK_STR(buf.data, "");
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "child.h"
 
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -105,6 +106,26 @@ static void knows_what_lies_beneath(void)
 		CHECK(path_is_beneath(good[i]));
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		CHECK(!path_is_beneath(bad[i]));
+}
+
+static void takes_a_path_apart(void)
+{
+	static const char *const paths[] = { "a/bc/d", "/a//bc/./d/", "./a/bc/d/.", "///a/bc/d" };
+	const char *nothing = "/./.";
+	struct path_part part;
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		const char *at = paths[i];
+
+		CHECK(path_next_part(&at, &part) && part.len == 1 && part.at[0] == 'a');
+		CHECK(path_next_part(&at, &part) && part.len == 2 && !memcmp(part.at, "bc", 2));
+		CHECK(path_next_part(&at, &part) && part.len == 1 && part.at[0] == 'd');
+		CHECK(!path_next_part(&at, &part) && *at == '\0');
+	}
+	CHECK(!path_next_part(&nothing, &part));
+	nothing = "../...";
+	CHECK(path_next_part(&nothing, &part) && part.len == 2);
+	CHECK(path_next_part(&nothing, &part) && part.len == 3);
 }
 
 static void opens_beneath(void)
@@ -285,21 +306,6 @@ static void removes_wide_trees(void)
 		CHECK(mkdirat(place.tree, name, 0755) == 0);
 	}
 	CHECK(remove_tree_at(place.tree, "d") == 0 && !is_there(place.tree, "d"));
-}
-
-/* Run fn in a process of its own; what it returns is its exit code. */
-static int in_child(int (*fn)(void))
-{
-	int status;
-	pid_t pid;
-
-	fflush(stdout);
-	pid = fork();
-	CHECK(pid >= 0);
-	if (pid == 0)
-		_exit(fn());
-	CHECK(waitpid(pid, &status, 0) == pid);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 static int remove_as_ordinary_user(void)
@@ -495,6 +501,7 @@ static void shares_the_work_with_another(void)
 int main(void)
 {
 	RUN(knows_what_lies_beneath);
+	RUN(takes_a_path_apart);
 	RUN(opens_beneath);
 	RUN(opens_nothing_outside);
 	RUN(makes_directories_beneath);

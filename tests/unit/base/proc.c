@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "child.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -210,21 +211,6 @@ static void refuses_bad_descriptors(void)
 	options.fds = many;
 	options.fd_count = 100;
 	CHECK(proc_spawn(&options, &proc, NULL) == -E2BIG);
-}
-
-/* Run fn in a process of its own; what it returns is its exit code. */
-static int in_child(int (*fn)(void))
-{
-	int status;
-	pid_t pid;
-
-	fflush(stdout);
-	pid = fork();
-	CHECK(pid >= 0);
-	if (pid == 0)
-		_exit(fn());
-	CHECK(waitpid(pid, &status, 0) == pid);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 /* With 0, 1 and 2 closed, every pipe and file gets one of those numbers. */

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 
 #include "check.h"
+#include "child.h"
 
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -123,21 +124,6 @@ static int count_entries(int dirfd_of_dir, const char *path)
 	while (readdir(dir))
 		count++;
 	return count - 2;
-}
-
-/* Run fn in a process of its own; what it returns is its exit code. */
-static int in_child(int (*fn)(void))
-{
-	int status;
-	pid_t pid;
-
-	fflush(stdout);
-	pid = fork();
-	CHECK(pid >= 0);
-	if (pid == 0)
-		_exit(fn());
-	CHECK(waitpid(pid, &status, 0) == pid);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 /* Exit codes of children. */
