@@ -10,31 +10,12 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/io.h"
+#include "guest/attribute.h"
 #include "guest/ports.h"
 
 enum { LOOK_AGAIN_NS = 300 * 1000 };
 
 static const char ports_dir[] = "/sys/class/virtio-ports";
-
-/* Is this the device whose attribute `name` says name? */
-static bool has_name(int dirfd, const char *device, const char *name)
-{
-	CLEANUP(fd_close) int fd = -1;
-	char path[300], text[64];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "%s/name", device);
-	fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = read_up_to(fd, text, sizeof(text) - 1);
-	if (n <= 0)
-		return false;
-	text[n] = '\0';
-	text[strcspn(text, "\n")] = '\0';
-	return strcmp(text, name) == 0;
-}
 
 static int open_if_there(const char *name)
 {
@@ -45,7 +26,8 @@ static int open_if_there(const char *name)
 		char path[300];
 		int fd;
 
-		if (entry->d_name[0] == '.' || !has_name(dirfd(dir), entry->d_name, name))
+		if (entry->d_name[0] == '.' ||
+		    !attribute_is(dirfd(dir), entry->d_name, "name", name))
 			continue;
 		snprintf(path, sizeof(path), "/dev/%s", entry->d_name);
 		fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
