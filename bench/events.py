@@ -5,7 +5,6 @@ Both redact each line, write it as an event and store chunks as files of a direc
 events.  The original flushes each chunk to disk, ours (as a run does) only renames it into place, so emitting is
 also measured with a flush of each chunk: "emit, flushed"."""
 import os
-import pathlib
 import shutil
 import subprocess
 import sys
@@ -15,18 +14,6 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import sandbox  # noqa: E402
 
 LINES = 200_000
-
-
-def programs():
-    build = os.environ.get("RESOLUTO_BUILD_DIR", str(sandbox.ROOT / "build"))
-    original = os.environ.get("RESOLUTO_TEST_ORIGINAL")
-    if not original or not pathlib.Path(original, "resoluto").is_dir():
-        sys.exit("set RESOLUTO_TEST_ORIGINAL to a folder into which the original was installed:"
-                 " pip install --ignore-requires-python --target DIR resoluto-sandbox==0.1.0 pydantic")
-    subprocess.run(["ninja", "-C", build, "bench/events_bench"], check=True, stdout=subprocess.DEVNULL)
-    # With the interpreter's own packages behind the folder, since pydantic may be in either.
-    python = [sys.executable, str(pathlib.Path(__file__).with_name("events_original.py"))]
-    return [f"{build}/bench/events_bench"], python, dict(os.environ, PYTHONPATH=original)
 
 
 def seconds(argv, env):
@@ -60,7 +47,7 @@ def one_round(scratch, ours, original, env, rates):
 
 def main():
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
-    ours, original, env = programs()
+    ours, original, env = sandbox.both_sides("events")
     rates = {name: [] for name in ("emit ours", "emit original", "emit ours, flushed", "tail ours",
                                    "tail original", "tail ours, original's chunks",
                                    "tail original, original's chunks")}

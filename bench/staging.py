@@ -17,17 +17,6 @@ MIB = 1 << 20
 SIZE_LIMIT, MEMORY_LIMIT_KIB = 1.1, 32 * 1024
 
 
-def programs():
-    build = os.environ.get("RESOLUTO_BUILD_DIR", str(sandbox.ROOT / "build"))
-    original = os.environ.get("RESOLUTO_TEST_ORIGINAL")
-    if not original or not pathlib.Path(original, "resoluto").is_dir():
-        sys.exit("set RESOLUTO_TEST_ORIGINAL to a folder into which the original was installed:"
-                 " pip install --ignore-requires-python --target DIR resoluto-sandbox==0.1.0 pydantic")
-    subprocess.run(["ninja", "-C", build, "bench/staging_bench"], check=True, stdout=subprocess.DEVNULL)
-    python = [sys.executable, str(pathlib.Path(__file__).with_name("staging_original.py"))]
-    return [f"{build}/bench/staging_bench"], python, dict(os.environ, PYTHONPATH=original)
-
-
 def place_to_work():
     memory = "/dev/shm"
     if "TMPDIR" not in os.environ and os.path.isdir(memory) and shutil.disk_usage(memory).free > 4096 * MIB:
@@ -123,7 +112,7 @@ def large_tree(scratch, ours, env):
 
 def main():
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
-    ours, original, env = programs()
+    ours, original, env = sandbox.both_sides("staging")
     rates = {name: [] for name in ("in ours", "in original", "out ours", "out original")}
     with tempfile.TemporaryDirectory(prefix="staging-", dir=place_to_work()) as directory:
         scratch = pathlib.Path(directory)

@@ -18,6 +18,19 @@ def cli():
     return str(path)
 
 
+def both_sides(name):
+    """Command lines of bench/NAME_bench.c and bench/NAME_original.py, and the environment for them."""
+    build = os.environ.get("RESOLUTO_BUILD_DIR", str(ROOT / "build"))
+    original = os.environ.get("RESOLUTO_TEST_ORIGINAL")
+    if not original or not pathlib.Path(original, "resoluto").is_dir():
+        sys.exit("set RESOLUTO_TEST_ORIGINAL to a folder into which the original was installed:"
+                 " pip install --ignore-requires-python --target DIR resoluto-sandbox==0.1.0 pydantic")
+    subprocess.run(["ninja", "-C", build, f"bench/{name}_bench"], check=True, stdout=subprocess.DEVNULL)
+    # With the interpreter's own packages behind the folder, since pydantic may be in either.
+    python = [sys.executable, str(ROOT / f"bench/{name}_original.py")]
+    return [f"{build}/bench/{name}_bench"], python, dict(os.environ, PYTHONPATH=original)
+
+
 def environment():
     env = dict(os.environ)
     if "RESOLUTO_LOCAL_ENV" not in env and (ROOT / "local.env").exists():
