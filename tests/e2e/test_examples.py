@@ -21,11 +21,20 @@ def installed(tmp_path_factory):
                 LD_LIBRARY_PATH=str(config.parent.parent))
 
 
+def flags_of_the_build():
+    """What a program needs that links a library built with sanitizers."""
+    names = subprocess.run(["nm", "-D", "--undefined-only", build_dir() / "libresoluto-sandbox.so"], check=True,
+                           capture_output=True, text=True).stdout
+    return "-fsanitize=address,undefined" if "__asan_init" in names else ""
+
+
 @pytest.fixture(scope="module")
 def example(installed, root_of_examples, tmp_path_factory):
     place = tmp_path_factory.mktemp("example")
     shutil.copytree(root_of_examples / "library", place, dirs_exist_ok=True)
-    subprocess.run(["make", "-C", place], env={**installed, "CFLAGS": "-Werror"}, check=True, timeout=120)
+    flags = flags_of_the_build()
+    subprocess.run(["make", "-C", place], env={**installed, "CFLAGS": f"-Werror {flags}", "LDFLAGS": flags}, check=True,
+                   timeout=120)
     return place / "run_hello"
 
 
@@ -57,3 +66,21 @@ def test_the_library_says_what_is_wrong(example, installed, sandbox):
     done = run(example, installed, sandbox, "/nonexistent", "true")
     assert done.returncode == 125
     assert b"/nonexistent" in done.stderr and done.stdout == b""
+
+
+def test_the_static_library_is_whole(installed, sandbox, root_of_examples, tmp_path):
+    """The archive and what its pkg-config file says it needs, here as shared libraries, are enough."""
+    def config(*words):
+        return subprocess.run(["pkg-config", *words, "resoluto-sandbox"], env=installed, capture_output=True, text=True,
+                              check=True).stdout.split()
+
+    system = {name: value for name, value in installed.items() if not name.startswith("PKG_CONFIG_")}
+    needs = subprocess.run(["pkg-config", "--libs", *config("--print-requires-private")], env=system, capture_output=True,
+                           text=True, check=True).stdout.split()
+    (archive,) = pathlib.Path(installed["LD_LIBRARY_PATH"]).glob("libresoluto-sandbox.a")
+    program = tmp_path / "run_hello"
+    subprocess.run(["cc", "-Werror", "-o", program, root_of_examples / "library/run_hello.c", *config("--cflags"),
+                    archive, *needs, "-pthread", *flags_of_the_build().split()], check=True, timeout=120)
+    assert b"resoluto" not in subprocess.run(["ldd", program], capture_output=True, check=True).stdout.split(b"=>", 1)[1]
+    done = run(program, installed, sandbox, "/nonexistent", "true")
+    assert done.returncode == 125 and b"/nonexistent" in done.stderr
