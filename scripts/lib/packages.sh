@@ -5,7 +5,7 @@
 
 # To build the product.
 BUILD_PACKAGES=(gcc libc6-dev binutils make meson ninja-build pkg-config python3
-	libarchive-dev libjansson-dev libisal-dev libseccomp-dev libacl1-dev zlib1g-dev nettle-dev)
+	libarchive-dev libjansson-dev libisal-dev libseccomp-dev zlib1g-dev nettle-dev)
 # To run it and to provision it.
 case "$(uname -m)" in
 aarch64) QEMU_PACKAGE=qemu-system-arm ;;
@@ -55,8 +55,8 @@ explain_packages() {
 	This system has no apt-get, so nothing was installed.  Install with your package manager:
 
 	  to build   a C compiler, make, meson (0.63 or later), ninja, pkg-config, python3, and the development
-	             files of libarchive, jansson, isa-l (optional), libseccomp, libacl, zlib and nettle; static
-	             libraries (.a) of libarchive, jansson, libacl and zlib for the runner in the guest
+	             files of libarchive, jansson, isa-l (optional), libseccomp, zlib and nettle; static libraries
+	             (.a) of the C library, jansson and zlib for the runner in the guest
 	  to run     qemu-system-x86_64 (7.2 or later), skopeo, tar2sqfs (squashfs-tools-ng), mkfs.ext4 (e2fsprogs)
 
 	and call this script again with --skip-packages and
