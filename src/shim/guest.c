@@ -257,6 +257,21 @@ static int take_frames(struct shim *shim, struct channel *channel, enum demux_po
 	return r < 0 ? r : 0;
 }
 
+/* Frames are put off while the port is full of answers; emptied by one flush, it wakes nobody for them. */
+static int take_and_flush(struct shim *shim, struct channel *channel, enum demux_port port)
+{
+	bool was_full;
+	int r;
+
+	do {
+		r = take_frames(shim, channel, port);
+		was_full = channel_is_full(channel);
+		if (r == 0)
+			r = channel_flush(channel);
+	} while (r == 0 && was_full && !channel_is_full(channel));
+	return r;
+}
+
 static int port_event(struct shim *shim, struct channel *channel, enum demux_port port)
 {
 	int r = channel_flush(channel);
@@ -264,9 +279,7 @@ static int port_event(struct shim *shim, struct channel *channel, enum demux_por
 	if (r == 0 && channel->in.len < channel->in.max)
 		r = channel_read(channel);
 	if (r >= 0)
-		r = take_frames(shim, channel, port);
-	if (r == 0)
-		r = channel_flush(channel);
+		r = take_and_flush(shim, channel, port);
 	channel->is_paused = port == DEMUX_CONDUIT && channel_is_full(channel);
 	if (r == 0)
 		r = channel_update(channel);

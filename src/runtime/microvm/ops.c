@@ -152,6 +152,9 @@ static int vm_wait(struct resoluto_runtime *runtime, struct resoluto_handle *han
 		run->end_was_told = true;
 		timeout_ms = 0;
 	}
+	/* Taken in by another operation since: the caller may have looked before it came. */
+	if (run && run->news != run->told)
+		timeout_ms = 0;
 	if (run && !run->has_ended) {
 		polls[0] = (struct pollfd){ .fd = run->socket, .events = POLLIN };
 		if (run->out.len > 0)
@@ -167,6 +170,8 @@ static int vm_wait(struct resoluto_runtime *runtime, struct resoluto_handle *han
 		if (r < 0)
 			return resoluto_fail(err, r, "hear from the shim");
 	}
+	if (run)
+		run->told = run->news;
 	return polls[1].revents ? 1 : 0;
 }
 

@@ -39,6 +39,7 @@ struct run {
 	struct buf in, out;
 	uint64_t credit; /* bytes of stdin the shim takes */
 	uint64_t news;   /* hints that came */
+	uint64_t told;   /* hints for which wait() has returned */
 	bool stdin_is_closed;
 	bool has_ended;               /* the shim has closed its end */
 	bool end_was_told;            /* wait() has returned for that */

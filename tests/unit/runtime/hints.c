@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hints.c - who waits hears every hint: those that came while somebody else listened, and the room that a port
+ * has again.  Real sockets, no shim and no guest beside.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/io.h"
+#include "base/path.h"
+#include "check.h"
+#include "runtime/microvm/run.h"
+#include "shim/shim.h"
+#include "wire/frame.h"
+
+enum {
+	LONG_MS = 20 * 1000, /* what a wait takes that has missed its hint */
+	OBJECTS = 2000,      /* whose refusals are more than a full port */
+};
+
+static char state_dir[] = "/tmp/resoluto-hints-XXXXXX";
+
+/* A run as launch() leaves it; the shim's end of its socket is the test's. */
+struct caller {
+	struct resoluto_runtime *runtime;
+	struct claim claim;
+	struct run run;
+	struct resoluto_handle handle;
+	int shim;
+};
+
+static void caller_open(struct caller *caller)
+{
+	const struct resoluto_microvm_options options = { .struct_size = sizeof(options),
+		                                          .state_dir = state_dir,
+		                                          .qemu = "/bin/true",
+		                                          .shim = "/bin/true" };
+	int pair[2];
+
+	CHECK(resoluto_runtime_microvm_new(&options, &caller->runtime, NULL) == 0);
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+	caller->claim = (struct claim){ .dir = RUNDIR_NONE };
+	caller->claim.dir.fd = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	run_init(&caller->run, &caller->claim);
+	caller->run.socket = pair[0];
+	caller->shim = pair[1];
+	caller->handle = (struct resoluto_handle){ .id = "run-hints", .state = &caller->run };
+}
+
+static void caller_done(struct caller *caller)
+{
+	fd_close(&caller->shim);
+	run_end(&caller->run);
+	rundir_done(&caller->claim.dir);
+	resoluto_runtime_close(caller->runtime);
+}
+
+static void shim_says(struct caller *caller, uint8_t type, uint32_t value)
+{
+	CLEANUP(buf_done) struct buf frame = BUF_INIT(FRAME_MAX);
+
+	CHECK((type == FRAME_CREDIT ? frame_add_u32(&frame, type, 0, value)
+	                            : frame_add(&frame, type, 0, 0, NULL, 0)) == 0);
+	CHECK(write(caller->shim, frame.data, frame.len) == (ssize_t) frame.len);
+}
+
+static bool wait_returns_early(struct caller *caller, int timeout_ms)
+{
+	const uint64_t start = clock_mono_ms();
+
+	CHECK(caller->runtime->ops->wait(caller->runtime, &caller->handle, -1, timeout_ms, NULL) ==
+	      0);
+	return clock_mono_ms() - start < (uint64_t) timeout_ms;
+}
+
+/* A chunk came after the caller had looked for one, and the status took its hint in. */
+static void a_hint_heard_by_the_status_still_wakes(void)
+{
+	struct caller caller;
+	struct resoluto_status status;
+
+	caller_open(&caller);
+	shim_says(&caller, FRAME_NEWS, 0);
+	CHECK(caller.runtime->ops->status(caller.runtime, &caller.handle, &status, NULL) == 0);
+	CHECK(wait_returns_early(&caller, LONG_MS));
+	CHECK(!wait_returns_early(&caller, 1));
+	caller_done(&caller);
+}
+
+static void a_hint_heard_while_stdin_is_sent_still_wakes(void)
+{
+	struct caller caller;
+
+	caller_open(&caller);
+	shim_says(&caller, FRAME_NEWS, 0);
+	CHECK(caller.runtime->ops->send_stdin(caller.runtime, &caller.handle, "x", 1, NULL) == 1);
+	CHECK(wait_returns_early(&caller, LONG_MS));
+	CHECK(!wait_returns_early(&caller, 1));
+	caller_done(&caller);
+}
+
+/* One that wait itself took in has done its work. */
+static void a_hint_wakes_once(void)
+{
+	struct caller caller;
+
+	caller_open(&caller);
+	shim_says(&caller, FRAME_NEWS, 0);
+	CHECK(wait_returns_early(&caller, LONG_MS));
+	CHECK(!wait_returns_early(&caller, 1));
+	caller_done(&caller);
+}
+
+/* A guest's port with more to answer than the port takes at once, and a caller that is gone. */
+static struct shim *shim_with_port(int *ret_guest)
+{
+	struct shim *shim = calloc(1, sizeof(*shim));
+	int pair[2];
+
+	CHECK(shim && loop_new(&shim->loop) == 0);
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+	channel_init(&shim->conduit, pair[0], shim_conduit_event, shim);
+	channel_init(&shim->control, -1, shim_control_event, shim);
+	channel_init(&shim->caller, -1, shim_caller_event, shim);
+	shim->caller.has_ended = shim->control.has_ended = true;
+	shim->qemu = PROC_NONE;
+	for (int i = 0; i < DEMUX_PUTS_MAX; i++)
+		shim->store.writers[i] = LOCAL_WRITER_NONE;
+	shim->store.prefix_fd = -1; /* so each object is refused */
+	CHECK(channel_watch(&shim->conduit, shim->loop) == 0);
+	*ret_guest = pair[1];
+	return shim;
+}
+
+static void guest_says_all(struct shim *shim)
+{
+	struct buf *in = &shim->conduit.in;
+
+	CHECK(frame_add_u32(in, FRAME_HELLO, 0, FRAME_VERSION) == 0);
+	for (uint32_t i = 1; i <= OBJECTS; i++)
+		CHECK(frame_add(in, FRAME_PUT_BEGIN, 0, i,
+		                "\xff\xff\xff\xff\xff\xff\xff\xff_canary_ok", 18) == 0);
+}
+
+/* Emptied by one flush, a port has nothing left that would wake the shim for the frames it had put off. */
+static void frames_put_off_for_a_full_port_are_taken(void)
+{
+	int guest;
+	struct shim *shim = shim_with_port(&guest);
+
+	guest_says_all(shim);
+	CHECK(shim_conduit_event(&shim->conduit.watch, 0) == 0);
+	CHECK(shim->demux.last_stream == OBJECTS && shim->conduit.in.len == 0);
+	CHECK(!shim->is_stopping);
+	channel_done(&shim->conduit);
+	channel_done(&shim->control);
+	channel_done(&shim->caller);
+	loop_free(&shim->loop);
+	fd_close(&guest);
+	free(shim);
+}
+
+int main(void)
+{
+	char config[sizeof(state_dir) + sizeof("/local.env")];
+
+	CHECK(mkdtemp(state_dir));
+	/* Not that of the machine. */
+	snprintf(config, sizeof(config), "%s/local.env", state_dir);
+	CHECK(replace_file_at(AT_FDCWD, config, "", 0, 0600, NULL) == 0);
+	CHECK(setenv("RESOLUTO_LOCAL_ENV", config, 1) == 0);
+	RUN(a_hint_heard_by_the_status_still_wakes);
+	RUN(a_hint_heard_while_stdin_is_sent_still_wakes);
+	RUN(a_hint_wakes_once);
+	RUN(frames_put_off_for_a_full_port_are_taken);
+	CHECK(remove_tree_at(AT_FDCWD, state_dir) == 0);
+	return check_done();
+}
