@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Each public header compiles alone, as C and as C++; each internal one compiles alone.
+# Each public header compiles alone, as C and as C++, and names the seed it comes from; each internal one compiles alone.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 bad=0
@@ -16,6 +16,7 @@ compile() { # compiler standard language header
 for header in include/resoluto/*.h; do
 	compile "${CC:-cc}" gnu11 c "${header#include/}"
 	compile "${CXX:-c++}" c++17 c++ "${header#include/}"
+	grep -q '\bseeds\?\b' "$header" || { echo "$header does not say which seed it comes from"; bad=1; }
 	count=$((count + 1))
 done
 while IFS= read -r header; do

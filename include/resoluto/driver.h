@@ -38,6 +38,7 @@ enum resoluto_disposition {
 	RESOLUTO_REFUSED,     /* beyond: before the start */
 };
 
+/** "completed", "unstartable" ... as the result's JSON says it; static, "" for none of them. */
 const char *resoluto_disposition_name(enum resoluto_disposition disposition);
 
 /* Borrowed for the call.  A negative return ends the drive with it. */

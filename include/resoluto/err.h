@@ -6,7 +6,8 @@
  *
  * A function that can fail returns 0 (or a count) on success and a negative
  * errno value on failure, and takes a struct resoluto_err as its last argument.
- * The number is for the program, the text is for the person.
+ * The number is for the program, the text is for the person.  (Where the seeds
+ * raise exceptions.)
  *
  * The struct belongs to the caller and holds no pointer: nothing to free, and it
  * works after fork() and when memory has run out.  NULL means "only the number".

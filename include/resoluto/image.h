@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * image.h - from an OCI reference to the read-only root file system a microVM boots.
+ * image.h - from an OCI reference to the read-only root file system a microVM boots (the image=
+ * of seeds 002 and 003, which wants one built for it; beyond them, any image will do).
  *
  * Any image works unmodified: it is fetched by skopeo, its layers are flattened (whiteouts, links,
  * owners, xattrs as the OCI image specification says) into one squashfs, and that is kept in a

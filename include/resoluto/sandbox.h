@@ -65,6 +65,10 @@ struct resoluto_backend_options {
 	uint64_t dead_after_ms; /* 0 = RESOLUTO_FACADE_DEAD_AFTER_MS */
 };
 
+/**
+ * Make a backend of these parts.  -EINVAL: a part is missing, or store_env holds something else than
+ * RESOLUTO_STORE_*.  Release with resoluto_backend_free() (NULL is allowed) after its last run.
+ */
 int resoluto_backend_new(const struct resoluto_backend_options *options,
                          struct resoluto_backend **ret_backend, struct resoluto_err *err);
 void resoluto_backend_free(struct resoluto_backend *backend);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* version.h - which library this is.  The program compiled against RESOLUTO_VERSION may meet
+/* version.h - which library this is (seed 002: image and runner are told apart by it).  The program compiled against RESOLUTO_VERSION may meet
  * another one at run time: resoluto_version() tells. */
 
 #ifdef __cplusplus
