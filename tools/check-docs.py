@@ -26,7 +26,7 @@ NOT_OURS = {
 
 def is_path(word):
     """A file of the tree: it begins with one of its folders, or ends as its sources do."""
-    if any(c in word for c in " <>*?={}()$:|,") or word.startswith(("/", "~", "-", ".")):
+    if any(c in word for c in " <>*?={}()$:|,") or word.startswith(("/", "~", "-", ".")) or "NNN" in word:
         return False
     return (word.split("/")[0] in TOP and "/" in word) or bool(SOURCE.search(word))
 
