@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 #include "guest/attribute.h"
 #include "guest/ports.h"
 
-enum { LOOK_AGAIN_NS = 300 * 1000 };
+static const struct timespec look_again = { .tv_nsec = 300 * 1000 };
 
 static const char ports_dir[] = "/sys/class/virtio-ports";
 
@@ -36,16 +37,33 @@ static int open_if_there(const char *name)
 	return -ENOENT;
 }
 
+static bool has_host(int fd)
+{
+	struct pollfd port = { .fd = fd, .events = POLLOUT };
+
+	return poll(&port, 1, 0) >= 0 && !(port.revents & POLLHUP);
+}
+
+int port_await_host(int fd, uint64_t give_up_ms)
+{
+	while (!has_host(fd)) {
+		if (clock_mono_ms() > give_up_ms)
+			return -ENOTCONN;
+		(void) nanosleep(&look_again, NULL);
+	}
+	return 0;
+}
+
 int port_open(const char *name, struct resoluto_err *err)
 {
-	const struct timespec pause = { .tv_nsec = LOOK_AGAIN_NS };
+	CLEANUP(fd_close) int fd = open_if_there(name);
 	uint64_t give_up = clock_mono_ms() + PORT_WAIT_MS;
+	int r;
 
-	for (;;) {
-		int fd = open_if_there(name);
-
-		if (fd != -ENOENT || clock_mono_ms() > give_up)
-			return fd < 0 ? resoluto_fail(err, fd, "open the port %s", name) : fd;
-		(void) nanosleep(&pause, NULL);
+	while (fd == -ENOENT && clock_mono_ms() <= give_up) {
+		(void) nanosleep(&look_again, NULL);
+		fd = open_if_there(name);
 	}
+	r = fd < 0 ? fd : port_await_host(fd, give_up);
+	return r < 0 ? resoluto_fail(err, r, "open the port %s", name) : fd_take(&fd);
 }
