@@ -7,9 +7,11 @@ import os
 import pathlib
 import shutil
 import signal
+import socketserver
 import subprocess
 import tarfile
 import tempfile
+import threading
 
 import pytest
 
@@ -132,6 +134,33 @@ def test_private_registry(tool, small, tmp_path):
         shutil.copy(good, docker / "config.json")
         assert tool.ok("get-always", name)
         tool.fails("EACCES", "get-always", name, "", bad)
+
+
+@pytest.fixture
+def proxy():
+    """Its address, and the first lines of what it was asked; it refuses everything."""
+    asked = []
+
+    class Refuse(socketserver.StreamRequestHandler):
+        def handle(self):
+            asked.append(self.rfile.readline().decode().strip())
+            self.wfile.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Refuse) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}", asked
+        server.shutdown()
+        thread.join()
+
+
+def test_registries_are_reached_through_the_proxy(tool, proxy):
+    address, asked = proxy
+    tool("get", "registry.invalid/team/small:1", env={"HTTPS_PROXY": address})
+    assert asked and set(asked) == {"CONNECT registry.invalid:443 HTTP/1.1"}
+    asked.clear()
+    assert tool("get", "registry.invalid/team/small:1", env={"HTTPS_PROXY": address, "NO_PROXY": "registry.invalid"}).code == 1
+    assert asked == []
 
 
 def test_every_local_form_gives_the_same_tree(tool, small, tmp_path):
