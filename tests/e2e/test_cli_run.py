@@ -245,6 +245,15 @@ def test_progress_on_a_terminal_is_gone_before_the_first_byte(sandbox):
     assert (quiet, code) == (b"out\r\n", 0)
 
 
+def test_a_person_is_told_once_what_was_not_copied(sandbox, tmp_path):
+    (tmp_path / "node_modules/left").mkdir(parents=True)
+    (tmp_path / "out").symlink_to("/etc/passwd")
+    seen, code = read_terminal(sandbox, "run", "--workspace", tmp_path, "--", "true", env={"NO_COLOR": "1"})
+    assert code == 0
+    told = [line for line in on_screen(seen) if "not copied to the sandbox" in line]
+    assert len(told) == 1 and re.search(r"not copied to the sandbox: .*1 .*1 ", told[0]), on_screen(seen)
+
+
 # exit codes
 
 SEGFAULT = "import os, signal; signal.signal(signal.SIGSEGV, signal.SIG_DFL); os.kill(os.getpid(), signal.SIGSEGV)"
