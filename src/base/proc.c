@@ -94,7 +94,8 @@ static int place_fds(const struct proc_options *options, int *report)
 	return r;
 }
 
-/* No handler of ours may run in the child; what was ignored stays so, as exec has it, but SIGPIPE. */
+/* No handler of ours may run in the child; what was ignored stays so, as exec has it, but SIGPIPE and SIGCHLD: a
+ * program that waits for its children does not expect that the kernel forgets them. */
 static void reset_signals(void)
 {
 	struct sigaction action;
@@ -107,6 +108,7 @@ static void reset_signals(void)
 			(void) signal(signo, SIG_DFL);
 	}
 	(void) signal(SIGPIPE, SIG_DFL);
+	(void) signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }

@@ -188,6 +188,12 @@ def test_a_closed_descriptor_is_not_taken_for_another_file(sandbox):
     assert sandbox.runs() == []
 
 
+def test_a_parent_that_ignores_its_children_is_no_hindrance(sandbox):
+    done = sandbox.run("run", "--disk", "64Mi", "--", "false",
+                       preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
 def test_a_reader_that_stalls_can_be_interrupted(sandbox):
     """What it does not read waits in the run's directory; two requests to stop end the waiting for it."""
     run = sandbox.start("run", "--id", "cli-stall", "--", "yes")

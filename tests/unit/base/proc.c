@@ -282,9 +282,22 @@ static int signals_of_the_program(void)
 	return r == 0 && strcmp(out.data, "SigBlk:\t0000000000000000\n") == 0 ? 0 : 4;
 }
 
+/* SIGCHLD, bit 16 of the mask, is the lowest of the fifth digit from the end; a newline follows. */
+static int children_of_the_program(void)
+{
+	struct buf out = BUF_INIT(1000);
+
+	signal(SIGCHLD, SIG_IGN);
+	/* How it ended the kernel does not tell here. */
+	if (proc_run(ARGV("grep", "SigIgn", "/proc/self/status"), &out, NULL, NULL) != -ECHILD)
+		return 1;
+	return out.len > 6 && strchr("02468ace", out.data[out.len - 6]) ? 0 : 2;
+}
+
 static void leaves_signals_as_a_program_expects(void)
 {
 	CHECK(in_child(signals_of_the_program) == 0);
+	CHECK(in_child(children_of_the_program) == 0);
 }
 
 static void waits_no_longer_than_asked(void)
