@@ -290,6 +290,9 @@ int run_work(struct run *run)
 		return 0;
 	}
 	r = drive(run, &why);
+	/* Another run got the id first: what lies beneath the prefix is not ours to remove. */
+	if (r == -EEXIST && !run->was_launched && !run->place.own_runtime)
+		run->place.is_claimed = false;
 	if (r < 0 && run->was_launched)
 		broke_off(run, r, &why);
 	else if (r < 0)

@@ -1094,6 +1094,30 @@ static void an_id_is_used_once(void)
 	script_done(&script);
 }
 
+/* Another run of that id began after this one had found nothing beneath the prefix. */
+static int another_was_first(void *ctx, const struct resoluto_launch_spec *spec)
+{
+	CHECK(put(spec, KEY_CANARY, "ok", 2) == 0);
+	return -EEXIST;
+}
+
+static void an_id_that_another_run_took_meanwhile(void)
+{
+	struct script script;
+	struct resoluto_run_options options;
+	struct resoluto_result *result;
+
+	script_init(&script, "memory://");
+	script.fake.guest = another_was_first;
+	options = options_of(&script);
+	result = run(&options);
+	failed(result, RESOLUTO_REFUSED, "refused", 1);
+	CHECK(objects_of(&script) == 1); /* of the other run, which goes on */
+	resoluto_result_free(result);
+	CHECK(resoluto_conduit_delete_prefix(script.conduit, "run/r1", NULL) == 1);
+	script_done(&script);
+}
+
 static void kept_if_asked_to(void)
 {
 	struct script script;
@@ -1245,6 +1269,7 @@ int main(void)
 	RUN(a_path_that_is_missing_is_refused_and_named);
 	RUN(a_launch_that_fails_is_refused);
 	RUN(an_id_is_used_once);
+	RUN(an_id_that_another_run_took_meanwhile);
 	RUN(kept_if_asked_to);
 	RUN(over_a_directory);
 	RUN(backends_are_checked);
