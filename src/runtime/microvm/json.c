@@ -23,6 +23,16 @@ json_t *json_text(const char *text)
 	return json_string(clean);
 }
 
+int json_copy_text(char *to, size_t size, const char *text)
+{
+	size_t len = strlen(text);
+
+	if (len >= size)
+		return -EBADMSG;
+	memcpy(to, text, len + 1);
+	return 0;
+}
+
 static int add_bytes(const char *bytes, size_t len, void *out)
 {
 	return buf_add(out, bytes, len) < 0 ? -1 : 0;

@@ -24,16 +24,6 @@ int shim_config_write(struct buf *out, const struct shim_config *config)
 	return root ? json_write(out, root) : -EINVAL;
 }
 
-static int copy_word(char *to, size_t size, const char *text)
-{
-	size_t n = strlen(text);
-
-	if (n >= size)
-		return -E2BIG;
-	memcpy(to, text, n + 1);
-	return 0;
-}
-
 static int check(const struct shim_config *config)
 {
 	if (!key_is_run_id(config->run_id) || !machine_find(config->machine) ||
@@ -70,10 +60,10 @@ int shim_config_parse(const char *json, size_t len, struct shim_config *ret_conf
 	config.deadline_ms = (uint64_t) deadline;
 	config.uid = (uint32_t) uid;
 	config.kvm_gid = (uint32_t) gid;
-	if (copy_word(config.run_id, sizeof(config.run_id), run_id) < 0 ||
-	    copy_word(config.machine, sizeof(config.machine), machine) < 0 ||
-	    copy_word(config.qemu, sizeof(config.qemu), qemu) < 0 ||
-	    copy_word(config.host_boot_id, sizeof(config.host_boot_id), boot_id) < 0 ||
+	if (json_copy_text(config.run_id, sizeof(config.run_id), run_id) < 0 ||
+	    json_copy_text(config.machine, sizeof(config.machine), machine) < 0 ||
+	    json_copy_text(config.qemu, sizeof(config.qemu), qemu) < 0 ||
+	    json_copy_text(config.host_boot_id, sizeof(config.host_boot_id), boot_id) < 0 ||
 	    check(&config) < 0)
 		return resoluto_fail(err, -EINVAL, "the shim's configuration has a wrong value");
 	*ret_config = config;

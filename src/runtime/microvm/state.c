@@ -78,14 +78,6 @@ static int find_phase(const char *name, enum resoluto_phase *ret_phase)
 	return -EBADMSG;
 }
 
-static int copy_text(char *to, size_t size, const char *text)
-{
-	if (strlen(text) >= size)
-		return -EBADMSG;
-	memcpy(to, text, strlen(text) + 1);
-	return 0;
-}
-
 static int parse_confinement(const json_t *list, struct run_state *state)
 {
 	size_t i;
@@ -96,7 +88,8 @@ static int parse_confinement(const json_t *list, struct run_state *state)
 	json_array_foreach(list, i, word)
 	{
 		if (!json_is_string(word) || !*json_string_value(word) ||
-		    copy_text(state->confinement[i], STATE_WORD_MAX, json_string_value(word)) < 0)
+		    json_copy_text(state->confinement[i], STATE_WORD_MAX, json_string_value(word)) <
+		            0)
 			return -EBADMSG;
 	}
 	return 0;
@@ -107,10 +100,10 @@ static int check_texts(struct run_state *state, const char *phase, const char *r
                        const char *detail, const char *boot_id)
 {
 	if (find_phase(phase, &state->phase) < 0 ||
-	    copy_text(state->reason, sizeof(state->reason), reason) < 0 ||
-	    copy_text(state->detail, sizeof(state->detail), detail) < 0 ||
+	    json_copy_text(state->reason, sizeof(state->reason), reason) < 0 ||
+	    json_copy_text(state->detail, sizeof(state->detail), detail) < 0 ||
 	    (*boot_id && !is_boot_id(boot_id)) ||
-	    copy_text(state->guest_boot_id, BOOT_ID_SIZE, boot_id) < 0)
+	    json_copy_text(state->guest_boot_id, BOOT_ID_SIZE, boot_id) < 0)
 		return -EBADMSG;
 	return 0;
 }

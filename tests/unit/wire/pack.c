@@ -229,18 +229,6 @@ static void counts_what_is_no_file(void)
 	place_close(&place);
 }
 
-/* Root may read everything: be somebody else for a while. */
-static void be_ordinary(const struct place *place)
-{
-	if (geteuid() == 0)
-		CHECK(fchown(place->in, 65534, 65534) == 0 && seteuid(65534) == 0);
-}
-
-static void be_oneself(void)
-{
-	CHECK(seteuid(getuid()) == 0);
-}
-
 static void names_the_first_that_cannot_be_read(void)
 {
 	struct pack_report report;

@@ -341,17 +341,6 @@ static void the_last_of_a_name_wins(void)
 	place_close(&place);
 }
 
-static void be_ordinary(const struct place *place)
-{
-	if (geteuid() == 0)
-		CHECK(fchown(place->in, 65534, 65534) == 0 && seteuid(65534) == 0);
-}
-
-static void be_oneself(void)
-{
-	CHECK(seteuid(getuid()) == 0);
-}
-
 static void sets_modes_at_the_end_and_never_special_ones(void)
 {
 	struct buf tar = new_tar();
