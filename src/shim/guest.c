@@ -173,18 +173,21 @@ static int started(struct shim *shim, const struct demux_action *action)
 	if (strcmp(boot_id, shim->config.host_boot_id) == 0)
 		return shim_stop(shim, REASON_SHARED_KERNEL, "the guest's boot id is the host's");
 	shim->state.own_kernel = true;
-	shim->state.phase = RESOLUTO_PHASE_RUNNING;
 	shim->tell_started = true;
 	shim_tell_news(shim);
 	return shim_write_state(shim);
 }
 
+/* Running from here on, as a container is with its first process: what comes before the program may hang too, and only
+ * over a running sandbox its silence is watched. */
 static int hello(struct shim *shim, enum demux_port port)
 {
 	shim->ending.has_hello = true;
 	if (port == DEMUX_CONDUIT)
 		return frame_add_u32(&shim->conduit.out, FRAME_HELLO, 0, FRAME_VERSION);
-	return 0; /* shim_feed_guest() goes on from here */
+	shim->state.phase = RESOLUTO_PHASE_RUNNING;
+	shim_tell_news(shim);
+	return shim_write_state(shim); /* shim_feed_guest() goes on from here */
 }
 
 static int act(struct shim *shim, enum demux_port port, struct demux_action *action)

@@ -89,6 +89,16 @@ int shim_off_soon(struct shim *shim)
 	return 0;
 }
 
+/* Before HELLO nobody else watches the guest. */
+static int boot_time(struct loop_timer *timer)
+{
+	struct shim *shim = timer->ctx;
+
+	return shim->ending.has_hello ? 0
+	                              : shim_stop(shim, REASON_BOOT_FAILED,
+	                                          "the runner did not say hello in time");
+}
+
 /* SIGTERM to the program, SIGKILL to it, the end of its machine. */
 static int deadline_time(struct loop_timer *timer)
 {
@@ -122,8 +132,12 @@ int shim_arm_timers(struct shim *shim)
 
 	shim->off_timer = (struct loop_timer){ .fn = off_time, .ctx = shim };
 	shim->deadline_timer = (struct loop_timer){ .fn = deadline_time, .ctx = shim };
+	shim->boot_timer = (struct loop_timer){ .fn = boot_time,
+		                                .ctx = shim,
+		                                .at_ms = clock_mono_ms() + BOOT_MAX_MS };
 	if (deadline)
 		shim->deadline_timer.at_ms = clock_mono_ms() + deadline;
+	loop_add_timer(shim->loop, &shim->boot_timer);
 	loop_add_timer(shim->loop, &shim->off_timer);
 	loop_add_timer(shim->loop, &shim->deadline_timer);
 	return 0;

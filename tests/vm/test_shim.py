@@ -102,6 +102,16 @@ def test_ends_are_told_apart(any_rig, guest, reason):
     assert run.end == ("failed", reason), run.text
 
 
+def test_a_guest_that_hangs_before_its_program_is_running(any_rig):
+    """Else no silence window would be armed, and nobody would end it."""
+    run = any_rig.start("says hello and no more")
+    run.wait_line("phase running")
+    state = json.loads((run.folder() / "state.json").read_text())
+    assert (state["phase"], state["own_kernel"]) == ("running", False)
+    run.signal(signal.SIGUSR2)
+    assert run.wait(10) == 2
+
+
 def test_a_deaf_guest_does_not_block_the_shim(any_rig):
     run = any_rig.start("deaf")
     run.wait_line("phase running")

@@ -165,6 +165,22 @@ static void frames_put_off_for_a_full_port_are_taken(void)
 	free(shim);
 }
 
+static void a_boot_does_not_last_for_ever(void)
+{
+	struct shim *shim = calloc(1, sizeof(*shim));
+
+	CHECK(shim && loop_new(&shim->loop) == 0 && shim_arm_timers(shim) == 0);
+	shim->qemu = PROC_NONE;
+	CHECK(shim->boot_timer.at_ms > clock_mono_ms());
+	shim->ending.has_hello = true;
+	CHECK(shim->boot_timer.fn(&shim->boot_timer) == 0 && !shim->is_stopping);
+	shim->ending.has_hello = false;
+	CHECK(shim->boot_timer.fn(&shim->boot_timer) == 0 && shim->is_stopping);
+	CHECK(shim->ending.stop == REASON_BOOT_FAILED);
+	loop_free(&shim->loop);
+	free(shim);
+}
+
 int main(void)
 {
 	char config[sizeof(state_dir) + sizeof("/local.env")];
@@ -177,6 +193,7 @@ int main(void)
 	RUN(a_hint_heard_by_the_status_still_wakes);
 	RUN(a_hint_heard_while_stdin_is_sent_still_wakes);
 	RUN(a_hint_wakes_once);
+	RUN(a_boot_does_not_last_for_ever);
 	RUN(frames_put_off_for_a_full_port_are_taken);
 	CHECK(remove_tree_at(AT_FDCWD, state_dir) == 0);
 	return check_done();
