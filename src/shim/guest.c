@@ -182,12 +182,16 @@ static int started(struct shim *shim, const struct demux_action *action)
  * over a running sandbox its silence is watched. */
 static int hello(struct shim *shim, enum demux_port port)
 {
+	int r;
+
 	shim->ending.has_hello = true;
 	if (port == DEMUX_CONDUIT)
 		return frame_add_u32(&shim->conduit.out, FRAME_HELLO, 0, FRAME_VERSION);
+	/* First its job: the state goes to the disk, and only the caller waits for that. */
+	r = shim_feed_guest(shim);
 	shim->state.phase = RESOLUTO_PHASE_RUNNING;
 	shim_tell_news(shim);
-	return shim_write_state(shim); /* shim_feed_guest() goes on from here */
+	return r < 0 ? r : shim_write_state(shim);
 }
 
 static int act(struct shim *shim, enum demux_port port, struct demux_action *action)
