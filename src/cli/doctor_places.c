@@ -292,8 +292,10 @@ void check_leftovers(const struct config *config, struct finding *finding)
 	text_addf(&finding->note, "%u running, %u kept, %u dead", count.alive, count.kept,
 	          count.dead);
 	if (count.dead > 0)
-		finding_fail(finding, CHECK_ABSENT,
-		             "doctor --fix removes what dead runs left; so does the next run");
+		finding_fail(
+			finding, CHECK_ABSENT,
+			"doctor --fix removes what dead runs left, and says what it cannot remove; "
+			"so does the next run, silently");
 }
 
 int fix_leftovers(const struct config *config, struct resoluto_err *err)

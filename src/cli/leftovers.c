@@ -43,11 +43,12 @@ static void count_one(int runs, const char *name, struct leftovers *count)
 {
 	CLEANUP(fd_close) int run = open_beneath(runs, name, O_RDONLY | O_DIRECTORY, 0);
 
-	if (run < 0)
+	/* What cannot even be looked into, such as root's in a user's directory, is nothing that runs. */
+	if (run == -ENOENT)
 		return;
-	if (is_alive(run))
+	if (run >= 0 && is_alive(run))
 		count->alive++;
-	else if (is_kept(run))
+	else if (run >= 0 && is_kept(run))
 		count->kept++;
 	else
 		count->dead++;

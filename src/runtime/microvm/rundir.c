@@ -125,10 +125,10 @@ int rundir_claim(const char *state_dir, const char *id, struct rundir *ret_dir,
 {
 	CLEANUP(fd_close) int runs = -1, claim = -1;
 	CLEANUP(rundir_done) struct rundir dir = RUNDIR_NONE;
-	int r = rundir_sweep_dead(state_dir, err);
+	int r;
 
-	if (r < 0)
-		return resoluto_fail_in(err, r, "remove dead runs");
+	/* One that cannot be removed is in nobody's way; doctor counts it and says why it stays. */
+	(void) rundir_sweep_dead(state_dir, NULL);
 	r = open_state(state_dir, &runs, &claim, err);
 	if (r < 0)
 		return r;
@@ -346,26 +346,29 @@ static int sweep_one(struct sweep *sweep, const char *name, struct resoluto_err 
 	return strv_add(&sweep->doomed, doomed);
 }
 
+/* One that fails does not keep the others; the first failure is told. */
 static int sweep_all(struct sweep *sweep, struct resoluto_err *err)
 {
 	CLEANUP(dir_close) DIR *dir = NULL;
 	CLEANUP(fd_close) int fd = openat(sweep->runs, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	const struct dirent *entry;
-	int r = 0;
+	int r = 0, one;
 
 	dir = fd < 0 ? NULL : fdopendir(fd);
 	if (!dir)
 		return resoluto_fail(err, -errno, "list the runs");
 	fd = -1;
-	while (r == 0) {
+	for (;;) {
 		errno = 0;
 		entry = readdir(dir);
 		if (!entry)
-			return errno ? resoluto_fail(err, -errno, "list the runs") : 0;
-		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-			r = sweep_one(sweep, entry->d_name, err);
+			break;
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		one = sweep_one(sweep, entry->d_name, r == 0 ? err : NULL);
+		r = r == 0 ? one : r;
 	}
-	return r;
+	return errno && r == 0 ? resoluto_fail(err, -errno, "list the runs") : r;
 }
 
 static int sweep_state(const char *state_dir, const char *const *labels, bool live_too,

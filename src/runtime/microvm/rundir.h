@@ -27,7 +27,8 @@ struct rundir {
 
 #define RUNDIR_NONE ((struct rundir){ .fd = -1, .lock = -1 })
 
-/* Make <state>/runs/<id> and lock it; dead runs are removed on the way.  -EEXIST: it is there. */
+/* Make <state>/runs/<id> and lock it; dead runs are removed on the way, but for those that
+ * cannot be.  -EEXIST: it is there. */
 int rundir_claim(const char *state_dir, const char *id, struct rundir *ret_dir,
                  struct resoluto_err *err);
 /* Remove it and let the lock go.  One that was swept meanwhile is gone already, whoever has its name now. */
@@ -52,7 +53,8 @@ int run_record_keep(int dirfd, const char *id, struct resoluto_err *err);
 
 /*
  * End and remove every run beneath state_dir that has all these labels (NULL: all), alive or dead, but
- * for dead ones that are kept.  Returns how many, or a negative errno value.
+ * for dead ones that are kept.  Returns how many, or a negative errno value if any could not be removed;
+ * the others are gone all the same.
  */
 int rundir_sweep(const char *state_dir, const char *const *labels, struct resoluto_err *err);
 /* Only the dead ones. */

@@ -139,6 +139,9 @@ static void runs_are_alive_kept_or_dead(void)
 	CHECK(mkdir(doomed, 0700) == 0);
 	CHECK(leftovers_count(state, &count, NULL) == 0);
 	CHECK(count.alive == 1 && count.kept == 1 && count.dead == 2);
+	snprintf(doomed, sizeof(doomed), "%s/runs/no-directory", state);
+	CHECK(symlink("dead", doomed) == 0);
+	CHECK(leftovers_count(state, &count, NULL) == 0 && count.dead == 3);
 	fd_close(&alive);
 	fd_close(&kept);
 	fd_close(&dead);

@@ -2,6 +2,7 @@
 /* places.c - run directories, slots and disks on a real file system, with a second process beside. */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -16,6 +17,8 @@
 #include "runtime/microvm/files.h"
 #include "runtime/microvm/rundir.h"
 #include "runtime/microvm/slots.h"
+
+enum { NOBODY = 65534 };
 
 static char state_dir[] = "/tmp/resoluto-places-XXXXXX";
 
@@ -138,6 +141,83 @@ static void an_owner_removes_only_its_own_directory(void)
 	CHECK(rundir_remove(state_dir, "run-again", &swept, NULL) == 0);
 	CHECK(run_exists("run-again"));
 	CHECK(rundir_remove(state_dir, "run-again", &next, NULL) == 0 && !run_exists("run-again"));
+}
+
+static void make_empty(const char *path)
+{
+	CLEANUP(fd_close) int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	CHECK(fd >= 0);
+}
+
+/* No directory, so it cannot be swept: the others are, and it is told. */
+static void what_cannot_be_swept_blocks_nobody(void)
+{
+	struct rundir dir = RUNDIR_NONE;
+	struct resoluto_err err = { 0 };
+	pid_t owner = start_owner("run-dead", NULL);
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/runs/run-strange", state_dir);
+	make_empty(path);
+	end_owner(owner);
+	CHECK(rundir_sweep_dead(state_dir, &err) == -ENOTDIR && strstr(err.text, "run-strange"));
+	CHECK(!run_exists("run-dead"));
+	CHECK(rundir_claim(state_dir, "run-next", &dir, &err) == 0 && run_exists("run-next"));
+	CHECK(rundir_remove(state_dir, "run-next", &dir, NULL) == 0);
+	CHECK(unlink(path) == 0);
+}
+
+/* In a child that is no longer root; its exit status is the number of the first thing that went wrong. */
+static int claim_as_nobody(const char *home)
+{
+	struct rundir dir = RUNDIR_NONE;
+	struct resoluto_err err = { 0 };
+
+	if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
+	    setresuid(NOBODY, NOBODY, NOBODY) < 0)
+		return 1;
+	if (rundir_claim(home, "run-1", &dir, NULL) < 0)
+		return 2;
+	if (rundir_remove(home, "run-1", &dir, NULL) < 0)
+		return 3;
+	/* What the first claim had renamed away stands in the way of the second no more than before. */
+	if (rundir_claim(home, "run-2", &dir, NULL) < 0)
+		return 4;
+	return rundir_sweep_dead(home, &err) == -EACCES && strstr(err.text, "run-") ? 0 : 5;
+}
+
+static void make_roots_run(int runs, const char *name, mode_t mode)
+{
+	char file[64];
+
+	snprintf(file, sizeof(file), "%s/console.log", name);
+	CHECK(mkdirat(runs, name, mode) == 0);
+	CHECK(replace_file_at(runs, file, "x", 1, 0600, NULL) == 0);
+}
+
+static void a_dead_run_of_root_blocks_no_user(void)
+{
+	char home[] = "/tmp/resoluto-places-XXXXXX", path[64];
+	CLEANUP(fd_close) int runs = -1;
+	int status;
+	pid_t pid;
+
+	if (geteuid() != 0)
+		SKIP("only root can leave what a user cannot remove");
+	snprintf(path, sizeof(path), "%s/runs", mkdtemp(home));
+	CHECK(mkdir(path, 0700) == 0);
+	runs = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	make_roots_run(runs, "run-closed", 0700);
+	make_roots_run(runs, "run-open", 0755);
+	CHECK(chown(path, NOBODY, NOBODY) == 0 && chown(home, NOBODY, NOBODY) == 0);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0)
+		_exit(claim_as_nobody(home));
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+	CHECK(faccessat(runs, "run-closed", F_OK, 0) == 0);
+	CHECK(remove_tree_at(AT_FDCWD, home) == 0);
 }
 
 static void a_sweep_that_cannot_list_says_so(void)
@@ -327,6 +407,8 @@ int main(void)
 	RUN(a_sweep_looks_at_labels);
 	RUN(a_sweep_kills_nobody_but_a_shim);
 	RUN(an_owner_removes_only_its_own_directory);
+	RUN(what_cannot_be_swept_blocks_nobody);
+	RUN(a_dead_run_of_root_blocks_no_user);
 	RUN(a_sweep_that_cannot_list_says_so);
 	RUN(slots_are_shared_between_processes);
 	RUN(slots_are_counted);
