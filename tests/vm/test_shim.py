@@ -264,6 +264,22 @@ def test_root_without_a_range_of_users_is_refused():
     assert run.process.returncode == 3 and "RESOLUTO_LOCAL_UIDS" in run.text
 
 
+@pytest.mark.skipif(not IS_ROOT, reason="only root needs a range of users")
+def test_two_state_directories_share_no_user():
+    rigs = [Rig("root"), Rig("root")]
+    runs = [rig.start("started") for rig in rigs]
+    for run in runs:
+        run.wait_line("phase running")
+    users = [os.stat(f"/proc/{run.qemu()}").st_uid for run in runs]
+    held = [{os.readlink(fd) for fd in pathlib.Path(f"/proc/{run.shim()}/fd").iterdir()} for run in runs]
+    for run, rig in zip(runs, rigs):
+        run.signal(signal.SIGUSR2)
+        run.wait()
+        rig.close()
+    assert 0 not in users and users[0] != users[1]
+    assert all(f"/run/resoluto-sandbox/uids/{user}" in files for user, files in zip(users, held))
+
+
 @pytest.mark.skipif(not IS_ROOT, reason="only root can mount a small file system")
 def test_a_full_conduit_is_told():
     rig = Rig("root")

@@ -216,33 +216,37 @@ static int make_job(const struct resoluto_launch_spec *spec, const struct shim_c
 	return files->job < 0 ? files->job : 0;
 }
 
-/* As root a run gets its slot's user. */
+static int read_uids(const struct microvm *microvm, struct uid_range *ret_range,
+                     struct resoluto_err *err)
+{
+	const char *uids = config_get(microvm->config, "RESOLUTO_LOCAL_UIDS");
+
+	if (!uids || !*uids)
+		return resoluto_fail(err, -EPERM,
+		                     "root runs microVMs as users of their own, and "
+		                     "RESOLUTO_LOCAL_UIDS=FIRST-LAST "
+		                     "does not say which: " PROVISION);
+	return uid_range_parse(uids, ret_range, err);
+}
+
+/* As root a run also gets a user that no other run has. */
 static int take_slot(struct microvm *microvm, const struct host_memory *memory, struct run *run,
                      struct shim_config *config, struct resoluto_err *err)
 {
-	const char *uids = config_get(microvm->config, "RESOLUTO_LOCAL_UIDS");
-	struct uid_range range = { 0, UINT32_MAX - 1 };
+	const bool is_root = geteuid() == 0;
+	struct uid_range range;
 	unsigned count;
 	int r = slot_count(config_get(microvm->config, "RESOLUTO_LOCAL_MAX_RUNS"),
 	                   memory->available, &count, err);
 
-	if (r < 0)
-		return r;
-	if (geteuid() == 0) {
-		if (!uids || !*uids)
-			return resoluto_fail(err, -EPERM,
-			                     "root runs microVMs as users of their own, and "
-			                     "RESOLUTO_LOCAL_UIDS=FIRST-LAST "
-			                     "does not say which: " PROVISION);
-		r = uid_range_parse(uids, &range, err);
-		if (r < 0)
-			return r;
-	}
-	if (count > range.last - range.first + 1)
-		count = range.last - range.first + 1;
-	r = slot_try(microvm->state_dir, count, &run->slot, err);
-	if (r == 0 && geteuid() == 0)
-		config->uid = range.first + run->slot.number;
+	if (r == 0 && is_root)
+		r = read_uids(microvm, &range, err);
+	if (r == 0)
+		r = slot_try(microvm->state_dir, count, &run->slot, err);
+	if (r == 0 && is_root)
+		r = slot_take_uid(&run->slot, UID_LOCKS_TOP, &range, err);
+	if (r == 0 && is_root)
+		config->uid = run->slot.uid;
 	return r;
 }
 
@@ -323,13 +327,15 @@ static int spawn_shim(const struct microvm *microvm, struct run *run, const stru
 {
 	static const char *const env[] = { "PATH=/usr/bin:/bin", "LC_ALL=C", NULL };
 	const char *const argv[] = { microvm->shim, NULL };
+	const int uid_lock = run->slot.uid_fd < 0 ? run->slot.fd : run->slot.uid_fd;
 	const struct proc_fd fds[] = {
-		{ files->socket, SHIM_FD_CALLER },  { files->config, SHIM_FD_CONFIG },
-		{ files->job, SHIM_FD_JOB },        { run->claim->dir.fd, SHIM_FD_RUN },
-		{ run->prefix_fd, SHIM_FD_PREFIX }, { run->claim->dir.lock, SHIM_FD_LOCK },
-		{ run->slot.fd, SHIM_FD_SLOT },     { files->kernel, SHIM_FD_KERNEL },
-		{ files->initrd, SHIM_FD_INITRD },  { files->rootfs, SHIM_FD_ROOTFS },
-		{ files->inbox, SHIM_FD_INBOX },    { files->scratch, SHIM_FD_SCRATCH },
+		{ files->socket, SHIM_FD_CALLER },   { files->config, SHIM_FD_CONFIG },
+		{ files->job, SHIM_FD_JOB },         { run->claim->dir.fd, SHIM_FD_RUN },
+		{ run->prefix_fd, SHIM_FD_PREFIX },  { run->claim->dir.lock, SHIM_FD_LOCK },
+		{ run->slot.fd, SHIM_FD_SLOT },      { uid_lock, SHIM_FD_UID },
+		{ files->kernel, SHIM_FD_KERNEL },   { files->initrd, SHIM_FD_INITRD },
+		{ files->rootfs, SHIM_FD_ROOTFS },   { files->inbox, SHIM_FD_INBOX },
+		{ files->scratch, SHIM_FD_SCRATCH },
 	};
 	const size_t count = sizeof(fds) / sizeof(fds[0]) - (files->scratch < 0 ? 1 : 0);
 

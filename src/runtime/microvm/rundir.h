@@ -9,7 +9,7 @@
  * both are gone.  Making, sweeping and removing happen under <state>/claim.lock; what is
  * removed is first renamed away, so that nobody waits for a large tree.
  *
- * As root the directory belongs to root and is open to the group of the run's slot with the sticky bit
+ * As root the directory belongs to root and is open to the group of the run's user with the sticky bit
  * on: the shim makes its own files in it and cannot replace run.json or lock.
  */
 

@@ -23,6 +23,7 @@ enum shim_fd {
 	SHIM_FD_PREFIX,     /* the conduit's directory of this run */
 	SHIM_FD_LOCK,       /* of the run: held only */
 	SHIM_FD_SLOT,       /* held only */
+	SHIM_FD_UID,        /* the lock of the user, held only; without one the slot once more */
 	SHIM_FD_KERNEL,
 	SHIM_FD_INITRD,
 	SHIM_FD_ROOTFS,

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/path.h"
@@ -20,7 +22,21 @@ static const uint64_t memory_per_slot = 512ull << 20; /* bytes */
 
 void slot_done(struct slot *slot)
 {
+	fd_close(&slot->uid_fd);
 	fd_close(&slot->fd);
+}
+
+/* The lock of that number in a directory, or -EWOULDBLOCK: somebody has it. */
+static int lock_number(int dir, unsigned number)
+{
+	CLEANUP(fd_close) int fd = -1;
+	char name[16];
+
+	snprintf(name, sizeof(name), "%u", number);
+	fd = open_beneath(dir, name, O_RDWR | O_CREAT, 0600);
+	if (fd < 0)
+		return fd;
+	return flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : fd_take(&fd);
 }
 
 static int open_slots(const char *state_dir, struct resoluto_err *err)
@@ -46,19 +62,14 @@ int slot_try(const char *state_dir, unsigned count, struct slot *ret_slot, struc
 	if (slots < 0)
 		return slots;
 	for (unsigned i = 0; i < count; i++) {
-		CLEANUP(fd_close) int fd = -1;
-		char name[16];
+		const int fd = lock_number(slots, i);
 
-		snprintf(name, sizeof(name), "%u", i);
-		fd = open_beneath(slots, name, O_RDWR | O_CREAT, 0600);
-		if (fd < 0)
-			return resoluto_fail(err, fd, "open slot %u", i);
-		if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
-			*ret_slot = (struct slot){ .fd = fd_take(&fd), .number = i };
+		if (fd >= 0) {
+			*ret_slot = (struct slot){ .fd = fd, .number = i, .uid_fd = -1 };
 			return 0;
 		}
-		if (errno != EWOULDBLOCK)
-			return resoluto_fail(err, -errno, "lock slot %u", i);
+		if (fd != -EWOULDBLOCK)
+			return resoluto_fail(err, fd, "lock slot %u", i);
 	}
 	return resoluto_fail(err, -EBUSY,
 	                     "all %u slots for microVMs are taken (RESOLUTO_LOCAL_MAX_RUNS)",
@@ -113,4 +124,62 @@ int uid_range_parse(const char *text, struct uid_range *ret_range, struct resolu
 		                     text, UID_MIN);
 	*ret_range = range;
 	return 0;
+}
+
+/* A directory where nobody but us makes, removes or renames anything, made if need be. */
+static int open_own(int dirfd, const char *name)
+{
+	CLEANUP(fd_close) int fd = -1;
+	struct stat st;
+
+	if (mkdirat(dirfd, name, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	fd = open_beneath(dirfd, name, O_RDONLY | O_DIRECTORY, 0);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)) ? -EPERM : fd_take(&fd);
+}
+
+static int open_uid_locks(const char *top, struct resoluto_err *err)
+{
+	CLEANUP(fd_close) int top_fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC), ours = -1;
+	int locks;
+
+	if (top_fd < 0)
+		return resoluto_fail(err, -errno,
+		                     "open %s, where the users that runs have are locked", top);
+	ours = open_own(top_fd, "resoluto-sandbox");
+	locks = ours < 0 ? ours : open_own(ours, "uids");
+	if (locks < 0)
+		return resoluto_fail(err, locks,
+		                     "open %s/resoluto-sandbox/uids, where the users that runs "
+		                     "have are locked: it must be writable for its owner alone",
+		                     top);
+	return locks;
+}
+
+int slot_take_uid(struct slot *slot, const char *top, const struct uid_range *range,
+                  struct resoluto_err *err)
+{
+	CLEANUP(fd_close) int locks = open_uid_locks(top, err);
+
+	if (locks < 0)
+		return locks;
+	for (uint32_t uid = range->first; uid <= range->last; uid++) {
+		const int fd = lock_number(locks, uid);
+
+		if (fd >= 0) {
+			slot->uid_fd = fd;
+			slot->uid = uid;
+			return 0;
+		}
+		if (fd != -EWOULDBLOCK)
+			return resoluto_fail(err, fd, "lock user %u", (unsigned) uid);
+	}
+	return resoluto_fail(err, -EBUSY,
+	                     "all users of RESOLUTO_LOCAL_UIDS=%u-%u are taken by runs of this "
+	                     "host",
+	                     (unsigned) range->first, (unsigned) range->last);
 }

@@ -2,10 +2,12 @@
 #pragma once
 
 /*
- * slots.h - how many microVMs may run at once: one locked file <state>/slots/N each.
+ * slots.h - how many microVMs may run at once: one locked file <state>/slots/N each.  As root a slot also has a user
+ * that no other run of this host has, whatever its state directory: the locked file
+ * /run/resoluto-sandbox/uids/UID.
  *
- * The lock belongs to the open file, which the shim inherits: a slot is free when nobody alive
- * holds it, however its owners ended.
+ * The locks belong to the open files, which the shim inherits: a slot and a user are free when nobody alive
+ * holds them, however their owners ended.
  */
 
 #include <stdint.h>
@@ -15,9 +17,14 @@
 struct slot {
 	int fd;          /* owned: holds the lock; -1: none */
 	unsigned number; /* from 0 */
+	int uid_fd;      /* owned: holds the lock of the user; -1: none */
+	uint32_t uid;
 };
 
-#define SLOT_NONE ((struct slot){ .fd = -1 })
+#define SLOT_NONE ((struct slot){ .fd = -1, .uid_fd = -1 })
+
+/* Where the locks of users are: what every state directory of the host shares and a reboot empties. */
+#define UID_LOCKS_TOP "/run"
 
 /* Take the first free one of count.  -EBUSY at once if there is none. */
 int slot_try(const char *state_dir, unsigned count, struct slot *ret_slot,
@@ -36,3 +43,10 @@ struct uid_range {
 
 /* Pure.  -EINVAL unless both are ordinary ids, first <= last. */
 int uid_range_parse(const char *text, struct uid_range *ret_range, struct resoluto_err *err);
+/*
+ * Take the first free user of the range for a slot that was taken; its number says nothing about which.
+ * top: UID_LOCKS_TOP, and it must be there.  -EBUSY at once if there is none; any other failure means that nobody can
+ * tell.
+ */
+int slot_take_uid(struct slot *slot, const char *top, const struct uid_range *range,
+                  struct resoluto_err *err);

@@ -255,6 +255,95 @@ static void slots_are_shared_between_processes(void)
 	close(ready[1]);
 }
 
+/* A process that takes a slot of that state directory and a user, and then waits to be killed. */
+static pid_t start_user(const char *state, const char *top, const struct uid_range *range)
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	CHECK(pipe2(ready, O_CLOEXEC) == 0);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		struct slot theirs = SLOT_NONE;
+
+		if (slot_try(state, 1, &theirs, NULL) < 0 ||
+		    slot_take_uid(&theirs, top, range, NULL) < 0 || theirs.uid != range->first)
+			_exit(1);
+		(void) !write(ready[1], "x", 1);
+		pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	CHECK(read(ready[0], &byte, 1) == 1);
+	close(ready[0]);
+	return pid;
+}
+
+/* Each state directory has slots of its own, all of them the same users. */
+static void a_user_is_one_runs_whatever_its_state_directory(void)
+{
+	const struct uid_range range = { 520000, 520001 };
+	struct slot second = SLOT_NONE, third = SLOT_NONE;
+	struct resoluto_err err = { 0 };
+	char one[256], two[256];
+	pid_t first;
+
+	snprintf(one, sizeof(one), "%s/one", state_dir);
+	snprintf(two, sizeof(two), "%s/two", state_dir);
+	first = start_user(one, state_dir, &range);
+	CHECK(slot_try(two, 2, &second, NULL) == 0 && second.number == 0);
+	CHECK(slot_take_uid(&second, state_dir, &range, NULL) == 0 && second.uid == 520001);
+	CHECK(slot_try(two, 2, &third, NULL) == 0 && third.number == 1);
+	CHECK(slot_take_uid(&third, state_dir, &range, &err) == -EBUSY);
+	CHECK(strstr(err.text, "RESOLUTO_LOCAL_UIDS=520000-520001"));
+	end_owner(first);
+	CHECK(slot_take_uid(&third, state_dir, &range, NULL) == 0 && third.uid == 520000);
+	slot_done(&second);
+	slot_done(&third);
+}
+
+/* As the shim does, which inherits it. */
+static void a_user_is_taken_while_anybody_holds_its_lock(void)
+{
+	const struct uid_range range = { 520002, 520002 };
+	struct slot slot = SLOT_NONE, next = SLOT_NONE;
+	int inherited;
+
+	CHECK(slot_take_uid(&slot, state_dir, &range, NULL) == 0);
+	inherited = dup(slot.uid_fd);
+	slot_done(&slot);
+	CHECK(slot_take_uid(&next, state_dir, &range, NULL) == -EBUSY);
+	close(inherited);
+	CHECK(slot_take_uid(&next, state_dir, &range, NULL) == 0);
+	slot_done(&next);
+}
+
+static void no_user_is_taken_where_others_write(void)
+{
+	const struct uid_range range = { 520003, 520003 };
+	struct slot slot = SLOT_NONE;
+	struct resoluto_err err = { 0 };
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/missing", state_dir);
+	CHECK(slot_take_uid(&slot, path, &range, &err) == -ENOENT && strstr(err.text, path));
+	CHECK(access(path, F_OK) < 0);
+	CHECK(slot_take_uid(&slot, "/proc/self", &range, &err) < 0 && strstr(err.text, "uids"));
+	snprintf(path, sizeof(path), "%s/shared/resoluto-sandbox", state_dir);
+	CHECK(mkdirs(path, 0700) == 0 && chmod(path, 0770) == 0);
+	*strrchr(path, '/') = '\0';
+	CHECK(slot_take_uid(&slot, path, &range, NULL) == -EPERM);
+	snprintf(path, sizeof(path), "%s/linked", state_dir);
+	CHECK(mkdir(path, 0700) == 0);
+	strcat(path, "/resoluto-sandbox");
+	CHECK(symlink(state_dir, path) == 0);
+	*strrchr(path, '/') = '\0';
+	CHECK(slot_take_uid(&slot, path, &range, NULL) == -ELOOP);
+	CHECK(slot.fd < 0 && slot.uid_fd < 0);
+}
+
 static void slots_are_counted(void)
 {
 	unsigned count;
@@ -411,6 +500,9 @@ int main(void)
 	RUN(a_dead_run_of_root_blocks_no_user);
 	RUN(a_sweep_that_cannot_list_says_so);
 	RUN(slots_are_shared_between_processes);
+	RUN(a_user_is_one_runs_whatever_its_state_directory);
+	RUN(a_user_is_taken_while_anybody_holds_its_lock);
+	RUN(no_user_is_taken_where_others_write);
 	RUN(slots_are_counted);
 	RUN(user_ranges_are_checked);
 	RUN(the_inbox_disk_holds_the_archives);
