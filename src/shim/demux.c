@@ -130,7 +130,8 @@ static int check_order(struct demux *demux, struct demux_put *put, struct resolu
 		if (outbox_is_stored(demux, put->key))
 			return wrong(err, "an archive twice");
 		return count_outboxes(demux, put) >= DEMUX_OUTBOXES_MAX
-		               ? wrong(err, "too many archives")
+		               ? resoluto_fail(err, -EDQUOT, "the guest sent more than %d archives",
+		                               DEMUX_OUTBOXES_MAX)
 		               : 0;
 	case KEY_IS_MANIFEST:
 		return others_are_open(demux, put)

@@ -5,7 +5,9 @@
  * demux.h - what the guest may say, in which order: the rules of docs/design/channel.md.  Pure.
  *
  * One frame in, one action out.  The caller does the action and reports how storing went; everything a
- * hostile guest can send ends as an action, as nothing, or as -EPROTO, which ends the run.
+ * hostile guest can send ends as an action, as nothing, or as -EPROTO or -EDQUOT, which end the run.
+ *
+ * That bounds the objects of a run: KEY_CHUNK_MAX chunks, DEMUX_OUTBOXES_MAX archives, three others.
  */
 
 #include <stdbool.h>
@@ -81,7 +83,7 @@ struct demux {
 	char manifest[DEMUX_MANIFEST_MAX];
 };
 
-/* 0, or -EPROTO with what the guest did wrong. */
+/* 0, -EPROTO with what the guest did wrong, or -EDQUOT: more objects than a run may have. */
 int demux_frame(struct demux *demux, enum demux_port port, const struct frame *frame,
                 struct demux_action *ret_action, struct resoluto_err *err);
 /* The object of an END is in place: ACK. */

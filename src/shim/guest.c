@@ -248,7 +248,7 @@ static int take_frame(struct shim *shim, struct channel *channel, enum demux_por
 	*at += used;
 	r = demux_frame(&shim->demux, port, &frame, &action, &err);
 	if (r < 0)
-		return shim_stop(shim, REASON_PROTOCOL, err.text);
+		return shim_stop(shim, r == -EDQUOT ? REASON_QUOTA : REASON_PROTOCOL, err.text);
 	r = act(shim, port, &action);
 	return r < 0 ? r : 1;
 }

@@ -75,7 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			break;
 		r = demux_frame(demux, luck & 1 ? DEMUX_CONDUIT : DEMUX_CONTROL, &frame, &action,
 		                NULL);
-		require(r == 0 || r == -EPROTO);
+		require(r == 0 || r == -EPROTO || r == -EDQUOT);
 		if (r < 0)
 			break;
 		act(demux, &action, luck);

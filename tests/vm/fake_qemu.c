@@ -309,6 +309,18 @@ static void guest_breaks(void)
 	stay();
 }
 
+/* Archives without end, each under a name of its own. */
+static void guest_flood(void)
+{
+	char key[64];
+
+	started(OTHER_BOOT_ID);
+	for (unsigned i = 0;; i++) {
+		snprintf(key, sizeof(key), "outbox/a%07u.tar.gz", i);
+		put_text(key, "");
+	}
+}
+
 /* Writes objects and never reads an answer; the shim must go on living. */
 static void guest_deaf(void)
 {
@@ -473,6 +485,8 @@ static void play(void)
 		guest_full();
 	else if (strcmp(what, "breaks") == 0)
 		guest_breaks();
+	else if (strcmp(what, "flood") == 0)
+		guest_flood();
 	else if (strcmp(what, "deaf") == 0)
 		guest_deaf();
 	else if (strcmp(what, "glutton") == 0)

@@ -94,6 +94,12 @@ def test_a_guest_that_breaks_the_protocol_is_ended(any_rig, how):
     assert not [name for name in run.objects() if name != "_canary_ok"]
 
 
+def test_a_flood_of_archives_ends_with_the_quota(any_rig):
+    run = any_rig.run("flood")
+    assert run.end == ("failed", "quota"), run.text
+    assert len(run.objects()) == 32
+
+
 @pytest.mark.parametrize("guest, reason", [
     ("panic", "guest-panic"), ("reset", "guest-reset"), ("power-off", "guest-power-off"), ("exit", "emulator-failed"),
     ("shared-kernel", "shared-kernel"), ("no-boot-id", "own-kernel-unproven")])

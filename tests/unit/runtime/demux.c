@@ -191,7 +191,36 @@ static void thirty_two_archives_and_no_more(void)
 		CHECK(put(i, key, "x") == 0);
 	}
 	CHECK(begin(100, "outbox/last.tar.gz", 1) == 0);
-	CHECK(begin(101, "outbox/over.tar.gz", 1) == -EPROTO);
+	CHECK(begin(101, "outbox/over.tar.gz", 1) == -EDQUOT);
+}
+
+/* Names are free to invent: what each of them costs the host ends with the quota, however small they are. */
+static void a_flood_of_archives_is_over_the_quota(void)
+{
+	uint32_t stored = 0;
+	char key[KEY_SIZE];
+	int r;
+
+	greeted();
+	do {
+		stored++;
+		snprintf(key, sizeof(key), "outbox/a%07u.tar.gz", stored);
+		r = put(stored, key, "");
+	} while (r == 0 && stored < 2 * DEMUX_OUTBOXES_MAX);
+	CHECK(r == -EDQUOT && stored == DEMUX_OUTBOXES_MAX + 1);
+	CHECK(strstr(err.text, "archives"));
+}
+
+/* The other objects that a guest can name without end are counted by their number. */
+static void chunks_end_with_the_last_number(void)
+{
+	char key[KEY_SIZE];
+
+	greeted();
+	demux.chunks = KEY_CHUNK_MAX - 1;
+	key_chunk(KEY_CHUNK_MAX, key);
+	CHECK(put(1, key, "x") == 0 && demux.chunks == KEY_CHUNK_MAX);
+	CHECK(begin(2, "events-1000000.jsonl", 1) == -EPROTO);
 }
 
 static void sizes_are_kept(void)
@@ -288,6 +317,8 @@ int main(void)
 	RUN(streams_go_up);
 	RUN(four_at_once_and_no_more);
 	RUN(thirty_two_archives_and_no_more);
+	RUN(a_flood_of_archives_is_over_the_quota);
+	RUN(chunks_end_with_the_last_number);
 	RUN(sizes_are_kept);
 	RUN(damage_is_told_and_may_be_mended);
 	RUN(what_was_under_way_when_storing_failed_is_ignored);
