@@ -13,7 +13,7 @@ aarch64) QEMU_PACKAGE=qemu-system-arm ;;
 esac
 RUN_PACKAGES=("$QEMU_PACKAGE" squashfs-tools-ng skopeo mmdebstrap uidmap e2fsprogs lz4 zstd xz-utils util-linux)
 # To test it.
-TEST_PACKAGES=(g++ clang clang-format libclang-rt-14-dev docker-registry umoci squashfs-tools python3-venv
+TEST_PACKAGES=(g++ clang clang-format libclang-rt-14-dev docker-registry umoci squashfs-tools bzip2 python3-venv
 	shellcheck strace procps lsof jq bash fish zsh man-db file)
 
 missing_packages() { # names...
