@@ -59,9 +59,10 @@ def machine_state(sandbox):
     }
 
 
-def running(sandbox, run_id, *program):
-    """Start a run whose program says that it is there; returns it with the pids of its processes."""
-    run = sandbox.start("run", "--id", run_id, "--", "/bin/sh", "-c", "echo up; " + " ".join(program))
+def running(sandbox, run_id, prepare="true"):
+    """Start a run whose program says that it is there, and stays; returns it with the pids of its processes."""
+    run = sandbox.start("run", "--id", run_id, "--", "/bin/sh", "-c",
+                        prepare + "; echo up; while :; do sleep 0.1; done")
     assert run.stdout.readline() == b"up\n", run.stderr.read()
     qemu = Processes.qemu_of(run_id)
     shim = [p for p in Processes.children(run.pid) if Processes.argv(p)[0].endswith(b"resoluto-shim")]
@@ -86,7 +87,7 @@ def test_a_good_a_failing_and_a_refused_run(sandbox, tmp_path):
 def test_a_signal_stops_the_program_then_the_vm(sandbox, signo):
     before = machine_state(sandbox)
     run, qemu, shim = running(sandbox, f"left-{signo.name.lower()}",
-                              "trap 'echo caught; exit 9' INT TERM HUP; while :; do sleep 0.1; done")
+                              "trap 'echo caught; exit 9' INT TERM HUP")
     run.send_signal(signo)
     out, err = run.communicate(timeout=120)
     assert out == b"caught\n", err
@@ -97,7 +98,7 @@ def test_a_signal_stops_the_program_then_the_vm(sandbox, signo):
 
 def test_a_program_that_ignores_signals_is_ended_with_its_vm(sandbox):
     before = machine_state(sandbox)
-    run, qemu, shim = running(sandbox, "left-stubborn", "trap '' INT TERM HUP; while :; do sleep 0.1; done")
+    run, qemu, shim = running(sandbox, "left-stubborn", "trap '' INT TERM HUP")
     run.send_signal(signal.SIGTERM)
     run.send_signal(signal.SIGINT)
     run.communicate(timeout=120)
@@ -109,7 +110,7 @@ def test_a_program_that_ignores_signals_is_ended_with_its_vm(sandbox):
 @pytest.mark.parametrize("victim", ["cli", "shim", "qemu"])
 def test_sigkill_leaves_no_process(sandbox, victim):
     before = machine_state(sandbox)
-    run, qemu, shim = running(sandbox, f"left-kill-{victim}", "sleep 600")
+    run, qemu, shim = running(sandbox, f"left-kill-{victim}")
     start = time.monotonic()
     os.kill({"cli": run.pid, "shim": shim, "qemu": qemu}[victim], signal.SIGKILL)
     wait_until(lambda: gone(qemu, shim), f"QEMU and shim to end after SIGKILL of {victim}", SECONDS_TO_DIE)
@@ -127,7 +128,7 @@ def test_sigkill_leaves_no_process(sandbox, victim):
 
 
 def test_a_second_run_with_the_same_id_is_refused_and_harms_nobody(sandbox):
-    run, _, _ = running(sandbox, "left-twice", "read line; echo got $line; exit 3")
+    run, _, _ = running(sandbox, "left-twice")
     again = sandbox.run("run", "--id", "left-twice", "--", "/bin/true")
     assert again.returncode == 125
     assert b"left-twice" in again.stderr and b"already" in again.stderr
