@@ -7,7 +7,9 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,6 +34,7 @@ static int start(struct shim *shim, struct resoluto_err *err)
 static int run(struct shim *shim)
 {
 	int r = shim_arm_timers(shim);
+	char why[128];
 
 	if (r == 0)
 		r = shim_write_state(shim);
@@ -42,7 +45,8 @@ static int run(struct shim *shim)
 		r = loop_run(shim->loop);
 	/* Out of memory, or no place for state.json: no more can be done for the run. */
 	if (r < 0) {
-		(void) shim_stop(shim, REASON_STORE_FAILED, "the shim could not go on");
+		snprintf(why, sizeof(why), "the shim could not go on: %s", strerrordesc_np(-r));
+		(void) shim_stop(shim, REASON_STORE_FAILED, why);
 		(void) shim_qemu_event(&shim->qemu_watch, 0);
 	}
 	shim_end(shim);

@@ -245,7 +245,7 @@ def test_progress_on_a_terminal_is_gone_before_the_first_byte(sandbox):
                                env={"NO_COLOR": "1"})
     assert code == 0
     assert b"\x1b" not in seen, "no colours, no escapes"
-    assert seen.count(b"\r") > 3, "there was progress"
+    assert b"boot the sandbox" in seen and seen.count(b"\r") >= 3, "there was progress, and it was wiped out"
     assert on_screen(seen) == ["out", "end"]
     quiet, code = read_terminal(sandbox, "run", "--quiet", "--", "echo", "out")
     assert (quiet, code) == (b"out\r\n", 0)
