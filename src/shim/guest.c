@@ -86,17 +86,15 @@ static int add_next(struct shim *shim)
 }
 
 /* A flush that takes everything leaves nobody who would wake us for the rest: go on until the port is
- * full or nothing waits. */
+ * full or nothing waits.  Called on a port that is full already, it adds nothing. */
 int shim_feed_guest(struct shim *shim)
 {
-	int r, added;
+	int added = 1, r = channel_flush(&shim->control);
 
-	do {
-		do {
-			added = add_next(shim);
-		} while (added == 1 && !channel_is_full(&shim->control));
+	while (r == 0 && added == 1 && !channel_is_full(&shim->control)) {
+		added = add_next(shim);
 		r = added < 0 ? added : channel_flush(&shim->control);
-	} while (r == 0 && added == 1 && !channel_is_full(&shim->control));
+	}
 	if (r == 0)
 		r = channel_update(&shim->control);
 	return r < 0 ? r : shim_feed_caller(shim);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -165,6 +166,52 @@ static void frames_put_off_for_a_full_port_are_taken(void)
 	free(shim);
 }
 
+/* As much as is there, thrown away; how much that was. */
+static size_t drain(int fd)
+{
+	static char bytes[65536];
+	size_t total = 0;
+	ssize_t n;
+
+	while ((n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0)
+		total += (size_t) n;
+	return total;
+}
+
+/* A guest that reads slowly gets a job of any size, and the shim's buffer stays as small as ever. */
+static void a_large_job_waits_for_a_slow_guest(void)
+{
+	int guest, pair[2];
+	struct shim *shim = shim_with_port(&guest);
+	size_t got = 0;
+
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+	shim->control.watch.fd = pair[0];
+	shim->control.has_ended = false;
+	CHECK(channel_watch(&shim->control, shim->loop) == 0);
+	CHECK(dup2(memfd_create("job", MFD_CLOEXEC), SHIM_FD_JOB) == SHIM_FD_JOB);
+	shim->job_size = FRAME_JOB_MAX;
+	CHECK(ftruncate(SHIM_FD_JOB, FRAME_JOB_MAX) == 0);
+	shim->demux.has_hello[DEMUX_CONTROL] = true;
+	while (shim->job_sent < shim->job_size || shim->control.out.len > 0) {
+		/* Whatever else wakes the shim meanwhile. */
+		for (int i = 0; i < 10; i++)
+			CHECK(shim_feed_guest(shim) == 0);
+		CHECK(shim->control.out.len <= CHANNEL_OUT_FULL + FRAME_MAX);
+		got += drain(pair[1]);
+	}
+	got += drain(pair[1]);
+	CHECK(got > FRAME_JOB_MAX && got < FRAME_JOB_MAX + FRAME_JOB_MAX / 1024);
+	channel_done(&shim->conduit);
+	channel_done(&shim->control);
+	channel_done(&shim->caller);
+	loop_free(&shim->loop);
+	fd_close(&guest);
+	close(pair[1]);
+	close(SHIM_FD_JOB);
+	free(shim);
+}
+
 static void a_boot_does_not_last_for_ever(void)
 {
 	struct shim *shim = calloc(1, sizeof(*shim));
@@ -195,6 +242,7 @@ int main(void)
 	RUN(a_hint_wakes_once);
 	RUN(a_boot_does_not_last_for_ever);
 	RUN(frames_put_off_for_a_full_port_are_taken);
+	RUN(a_large_job_waits_for_a_slow_guest);
 	CHECK(remove_tree_at(AT_FDCWD, state_dir) == 0);
 	return check_done();
 }
