@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -129,8 +130,13 @@ static int child_setup(const struct proc_options *options, int *report)
 
 static _Noreturn void run_child(const struct proc_options *options, int report)
 {
-	int r = child_setup(options, &report);
+	char go;
+	int r;
 
+	/* Not before its pidfd is open: where SIGCHLD is ignored, one that has ended has no pid. */
+	if (read_up_to(report, &go, 1) != 1)
+		_exit(127);
+	r = child_setup(options, &report);
 	if (r == 0) {
 		if (options->env)
 			execvpe(options->argv[0], (char *const *) options->argv,
@@ -155,31 +161,34 @@ static int reap(pid_t pid, int *ret_status)
 
 int proc_spawn(const struct proc_options *options, struct proc *ret_proc, struct resoluto_err *err)
 {
-	CLEANUP(fd_close) int report_read = -1;
-	CLEANUP(fd_close) int report_write = -1;
+	CLEANUP(fd_close) int report = -1, childs = -1;
 	struct proc proc = PROC_NONE;
 	int pair[2], failure, status;
 
-	if (pipe2(pair, O_CLOEXEC) < 0)
-		return resoluto_fail(err, -errno, "make a pipe");
-	report_read = pair[0];
-	report_write = pair[1];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return resoluto_fail(err, -errno, "make a socket pair");
+	report = pair[0];
+	childs = pair[1];
 	proc.pid = fork();
 	if (proc.pid < 0)
 		return resoluto_fail(err, -errno, "fork");
-	if (proc.pid == 0)
-		run_child(options, report_write);
-	fd_close(&report_write);
-
-	if (read_up_to(report_read, &failure, sizeof(failure)) == (ssize_t) sizeof(failure)) {
-		(void) reap(proc.pid, &status);
-		return resoluto_fail(err, failure, "start %s", options->argv[0]);
+	if (proc.pid == 0) {
+		fd_close(&report);
+		run_child(options, childs);
 	}
+	fd_close(&childs);
+
 	proc.pidfd = pidfd_open_of(proc.pid);
 	if (proc.pidfd < 0) {
 		(void) kill(proc.pid, SIGKILL);
 		(void) reap(proc.pid, &status);
 		return resoluto_fail(err, proc.pidfd, "open a pidfd");
+	}
+	(void) send(report, "", 1, MSG_NOSIGNAL);
+	if (read_up_to(report, &failure, sizeof(failure)) == (ssize_t) sizeof(failure)) {
+		(void) reap(proc.pid, &status);
+		fd_close(&proc.pidfd);
+		return resoluto_fail(err, failure, "start %s", options->argv[0]);
 	}
 	*ret_proc = proc;
 	return 0;
