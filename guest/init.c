@@ -10,14 +10,12 @@
 #include <sys/prctl.h>
 #include <sys/reboot.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "guest/init.h"
 
-/* Drivers, and file systems: two folders, since they load side by side. */
-static const char drivers_dir[] = "/modules", file_systems_dir[] = "/modules-fs";
+static const char modules_dir[] = "/modules";
 
 int init_mount_early(struct resoluto_err *err)
 {
@@ -45,12 +43,12 @@ static int is_visible(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-static int load_module(const char *dir, const char *name, struct resoluto_err *err)
+static int load_module(const char *name, struct resoluto_err *err)
 {
 	CLEANUP(fd_close) int fd = -1;
 	char path[300];
 
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	snprintf(path, sizeof(path), "%s/%s", modules_dir, name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return resoluto_fail(err, -errno, "open %s", path);
@@ -61,49 +59,20 @@ static int load_module(const char *dir, const char *name, struct resoluto_err *e
 	return 0;
 }
 
-static int load_modules(const char *dir, struct resoluto_err *err)
+int init_load_modules(struct resoluto_err *err)
 {
 	struct dirent **entries;
-	int count = scandir(dir, &entries, is_visible, alphasort), r = 0;
+	int count = scandir(modules_dir, &entries, is_visible, alphasort), r = 0;
 
 	if (count < 0)
-		return errno == ENOENT ? 0 : resoluto_fail(err, -errno, "list %s", dir);
+		return errno == ENOENT ? 0 : resoluto_fail(err, -errno, "list %s", modules_dir);
 	for (int i = 0; i < count; i++) {
 		if (r == 0)
-			r = load_module(dir, entries[i]->d_name, err);
+			r = load_module(entries[i]->d_name, err);
 		free(entries[i]);
 	}
 	free(entries);
 	return r;
-}
-
-int init_start_modules(pid_t *ret_loader, struct resoluto_err *err)
-{
-	struct resoluto_err failure = { .code = 0 };
-	pid_t loader = fork();
-
-	if (loader < 0)
-		return resoluto_fail(err, -errno, "fork");
-	if (loader == 0) {
-		if (load_modules(file_systems_dir, &failure) == 0)
-			_exit(0);
-		dprintf(STDERR_FILENO, "resoluto-runner: %s: %s\n", failure.text,
-		        strerrordesc_np(-failure.code));
-		_exit(1);
-	}
-	*ret_loader = loader;
-	return load_modules(drivers_dir, err);
-}
-
-int init_await_modules(pid_t loader, struct resoluto_err *err)
-{
-	int status;
-
-	while (waitpid(loader, &status, 0) < 0) {
-		if (errno != EINTR)
-			return resoluto_fail(err, -errno, "wait for the modules");
-	}
-	return status == 0 ? 0 : resoluto_fail(err, -EIO, "load the modules of file systems");
 }
 
 int init_harden_self(struct resoluto_err *err)

@@ -8,20 +8,14 @@
  * this machine may be saved afterwards and restored many times.
  */
 
-#include <sys/types.h>
-
 #include "resoluto/err.h"
 
 /* proc, sysfs and devtmpfs of the initramfs. */
 int init_mount_early(struct resoluto_err *err);
 
-/*
- * The files of /modules, in the order of their names, which is that of their needs; those of /modules-fs
- * meanwhile by a child, on another processor.  No such folder: all is built into the kernel, which is fine.
- */
-int init_start_modules(pid_t *ret_loader, struct resoluto_err *err);
-/* Until the child is through. */
-int init_await_modules(pid_t loader, struct resoluto_err *err);
+/* The files of /modules, in the order of their names, which is that of their needs.  No /modules: all is built
+ * into the kernel, which is fine. */
+int init_load_modules(struct resoluto_err *err);
 
 /* Nobody may read or trace PID 1; bytes written to a closed pipe are an error, not a death. */
 int init_harden_self(struct resoluto_err *err);

@@ -53,18 +53,15 @@ static int open_channel(struct channel *channel, struct resoluto_err *err)
 	return channel_say_hello(channel, err);
 }
 
-/* The ports are announced while file systems load, the job is written while the image is mounted. */
+/* The ports are announced while the other modules load, the job is written while the image is mounted. */
 static int boot(struct channel *channel, struct resoluto_err *err)
 {
 	int r = init_mount_early(err);
-	pid_t loader = -1;
 
 	if (r == 0)
-		r = init_start_modules(&loader, err);
+		r = init_load_modules(err);
 	if (r == 0)
 		r = open_channel(channel, err);
-	if (r == 0)
-		r = init_await_modules(loader, err);
 	return r < 0 ? r : mount_image(err);
 }
 

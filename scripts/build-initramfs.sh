@@ -38,18 +38,14 @@ entry() { # name mode [file]
 
 archive() {
 	local name
-	for name in dev modules modules-fs newroot proc rootfs scratch sys upper; do
+	for name in dev modules newroot proc rootfs scratch sys upper; do
 		entry "$name" $directory_mode
 	done
 	entry init $program_mode "$work/init"
-	# Modules bear their place in the order of loading as their name.  What comes behind the last of the
-	# drivers (virtio) are file systems: they load on another processor meanwhile.
-	local number=0 drivers folder
-	drivers=$(grep -n '^virtio' "$kernel/modules/list" | tail -1 | cut -d: -f1)
+	# Modules bear their place in the order of loading as their name.
+	local number=0
 	while read -r name; do
-		folder=modules
-		[ $number -lt "${drivers:-0}" ] || folder=modules-fs
-		entry "$(printf '%s/%02d-%s.ko' "$folder" $number "$name")" $file_mode "$kernel/modules/$name.ko"
+		entry "$(printf 'modules/%02d-%s.ko' $number "$name")" $file_mode "$kernel/modules/$name.ko"
 		number=$((number + 1))
 	done <"$kernel/modules/list"
 	entry 'TRAILER!!!' 0
