@@ -11,6 +11,9 @@
 #include "sandbox/environment.h"
 #include "sandbox/run.h"
 #include "sandbox/staging.h"
+#include "wire/reason.h"
+
+enum { BOOT_ATTEMPTS = 2 };
 
 #define DEFAULT_IMAGE "resoluto-sandbox-base:" RESOLUTO_VERSION
 
@@ -234,6 +237,26 @@ static int drive(struct run *run, struct resoluto_err *err)
 	return resoluto_drive_node(&options, &run->outcome, err);
 }
 
+static bool did_not_boot(const struct run *run)
+{
+	return run->outcome.chunks == 0 && run->idle.stops.signo == 0 &&
+	       strcmp(run->outcome.reason, reason_name(REASON_BOOT_FAILED)) == 0;
+}
+
+/* An emulated machine stands still in its boot once in many hundred times, before anything of the run has
+ * happened: it is booted once more. */
+static int drive_once_more(struct run *run, struct resoluto_err *err)
+{
+	int r = drive(run, err);
+
+	for (int attempt = 1; r >= 0 && attempt < BOOT_ATTEMPTS && did_not_boot(run); attempt++) {
+		resoluto_outcome_done(&run->outcome);
+		run->was_launched = false;
+		r = drive(run, err);
+	}
+	return r;
+}
+
 static void judge(struct run *run)
 {
 	const char *json = run->outcome.result_json;
@@ -289,7 +312,7 @@ int run_work(struct run *run)
 		refuse(run, r, &why);
 		return 0;
 	}
-	r = drive(run, &why);
+	r = drive_once_more(run, &why);
 	/* Another run got the id first: what lies beneath the prefix is not ours to remove. */
 	if (r == -EEXIST && !run->was_launched && !run->place.own_runtime)
 		run->place.is_claimed = false;

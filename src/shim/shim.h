@@ -32,9 +32,8 @@
 enum {
 	CONSOLE_RING = 64 * 1024,  /* bytes kept of the guest's console */
 	EMULATOR_RING = 16 * 1024, /* bytes kept of QEMU's stderr */
-	BOOT_MAX_MS =
-		600 *
-		1000, /* from QEMU's start to HELLO; an emulated boot on a busy machine takes half a minute */
+	/* From QEMU's start to HELLO: an emulated boot on a busy machine takes half a minute. */
+	BOOT_MAX_MS = 120 * 1000,
 	GRACE_OFF_MS = 5 * 1000,     /* from the manifest to switched off */
 	DEADLINE_KILL_MS = 5 * 1000, /* from SIGTERM to SIGKILL of the program */
 	DEADLINE_END_MS = 10 * 1000, /* from there to the end of QEMU */

@@ -960,6 +960,34 @@ static void stdin_reaches_the_sandbox(void)
 	script_done(&script);
 }
 
+/* Nothing of the run has happened yet, so it may start again; but not for ever. */
+static void a_machine_that_did_not_boot_is_booted_once_more(void)
+{
+	struct resoluto_status status = { .phase = RESOLUTO_PHASE_FAILED, .reason = "boot-failed" };
+	struct resoluto_run_options options;
+	struct resoluto_result *result;
+	struct script script;
+
+	script_init(&script, "memory://");
+	script.fake.guest = NULL;
+	script.fake.statuses = &status;
+	script.fake.status_count = 1;
+	options = options_of(&script);
+	result = run(&options);
+	CHECK(!result->ran && !result->ok);
+	CHECK_STR(result->reason, "boot-failed");
+	CHECK(script.fake.launches == 2 && script.fake.destroys == 2 && script.fake.alive == 0);
+	resoluto_result_free(result);
+	/* One that was heard of before it went is not. */
+	status = (struct resoluto_status){ .phase = RESOLUTO_PHASE_FAILED,
+		                           .reason = "guest-panic" };
+	result = run(&options);
+	CHECK_STR(result->reason, "guest-panic");
+	CHECK(script.fake.launches == 3);
+	resoluto_result_free(result);
+	script_done(&script);
+}
+
 /* -EINVAL, before anything was made. */
 static void misuse(struct script *script, const struct resoluto_run_options *options,
                    const char *words)
@@ -1273,6 +1301,7 @@ int main(void)
 	RUN(kept_if_asked_to);
 	RUN(over_a_directory);
 	RUN(backends_are_checked);
+	RUN(a_machine_that_did_not_boot_is_booted_once_more);
 	RUN(sixty_four_at_once);
 	if (open_fds() != before)
 		printf("# %u descriptors were left open\n", open_fds() - before);
