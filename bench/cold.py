@@ -18,11 +18,12 @@ import sandbox  # noqa: E402
 
 def capture_command_line():
     """argv of QEMU during a run, and what each descriptor it names is."""
-    run = subprocess.Popen([sandbox.cli(), "run", "--", "/bin/sleep", "60"], env=sandbox.environment(),
+    name = f"cold-{os.getpid()}"
+    run = subprocess.Popen([sandbox.cli(), "run", "--id", name, "--", "/bin/sleep", "60"], env=sandbox.environment(),
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
-        pid = sandbox.wait_for(lambda: sandbox.processes("qemu-system"), "QEMU")[0]
-        sandbox.wait_for(lambda: b"-add-fd" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes(), "its arguments")
+        pid = sandbox.wait_for(lambda: [p for p in sandbox.processes("qemu-system") if f"guest={name},".encode() in
+                                        pathlib.Path(f"/proc/{p}/cmdline").read_bytes()], "QEMU")[0]
         argv = [a.decode() for a in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]]
         executable = os.readlink(f"/proc/{pid}/exe")
         kinds = {}
