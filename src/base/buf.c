@@ -34,6 +34,16 @@ int buf_reserve(struct buf *buf, size_t len)
 	return 0;
 }
 
+void buf_shrink(struct buf *buf)
+{
+	char *data = buf->data ? realloc(buf->data, buf->len + 1) : NULL;
+
+	if (!data)
+		return;
+	buf->data = data;
+	buf->cap = buf->len + 1;
+}
+
 int buf_add(struct buf *buf, const void *bytes, size_t len)
 {
 	int r = buf_reserve(buf, len);

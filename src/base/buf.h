@@ -27,6 +27,8 @@ int buf_add_str(struct buf *buf, const char *text);
 int buf_addf(struct buf *buf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Make room for len more bytes behind buf->len; the caller writes them, then adds to len. */
 int buf_reserve(struct buf *buf, size_t len);
+/* Give back what is not used: for bytes that are kept. */
+void buf_shrink(struct buf *buf);
 /* Drop the first len bytes (all if len is larger). */
 void buf_drop_front(struct buf *buf, size_t len);
 /* Keep only the first len bytes; len is at most buf->len. */

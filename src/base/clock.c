@@ -30,3 +30,8 @@ uint64_t clock_wall_ns(void)
 {
 	return now_ns(CLOCK_REALTIME);
 }
+
+uint64_t clock_raw_ns(void)
+{
+	return now_ns(CLOCK_MONOTONIC_RAW);
+}

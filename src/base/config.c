@@ -206,6 +206,16 @@ static bool helper_in(const char *dir, const char *name, char ret[PATH_MAX])
 	return n < PATH_MAX && access(ret, X_OK) == 0;
 }
 
+/* A build has a folder for each, side by side: RESOLUTO_LIBEXEC_DIR names that of the shim. */
+static bool helper_in_build(const char *dir, const char *name, char ret[PATH_MAX])
+{
+	const char *dash = strchr(name, '-');
+	char beside[PATH_MAX];
+	int n = snprintf(beside, sizeof(beside), "%s/../%s", dir, dash ? dash + 1 : name);
+
+	return n < PATH_MAX && helper_in(beside, name, ret);
+}
+
 static bool helper_beside_us(const char *name, char ret[PATH_MAX])
 {
 	char self[PATH_MAX];
@@ -230,7 +240,7 @@ int config_find_helper(const struct config *config, const char *name, char **ret
 	bool is_found;
 
 	if (dir && dir[0])
-		is_found = helper_in(dir, name, path);
+		is_found = helper_in(dir, name, path) || helper_in_build(dir, name, path);
 	else
 		is_found = helper_beside_us(name, path) || helper_in(LIBEXEC_DIR, name, path);
 	if (!is_found)

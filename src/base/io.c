@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/path.h"
 #include "base/random.h"
@@ -111,19 +115,15 @@ int read_file_at(int dirfd, const char *path, size_t max, struct buf *ret_buf,
 	return 0;
 }
 
-static int write_and_flush(int fd, const void *bytes, size_t len, mode_t mode)
+static int write_part(int fd, const void *bytes, size_t len, mode_t mode)
 {
 	int r = write_all(fd, bytes, len);
 
-	if (r < 0)
-		return r;
-	if (fchmod(fd, mode) < 0 || fsync(fd) < 0)
-		return -errno;
-	return 0;
+	return r == 0 && fchmod(fd, mode) < 0 ? -errno : r;
 }
 
-int replace_file_at(int dirfd, const char *name, const void *bytes, size_t len, mode_t mode,
-                    struct resoluto_err *err)
+static int exchange(int dirfd, const char *name, const void *bytes, size_t len, mode_t mode,
+                    bool flush, struct resoluto_err *err)
 {
 	CLEANUP(fd_close) int fd = -1;
 	char id[RANDOM_ID_SIZE], part[300];
@@ -136,7 +136,9 @@ int replace_file_at(int dirfd, const char *name, const void *bytes, size_t len, 
 	fd = openat(dirfd, part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return resoluto_fail(err, -errno, "create %s", part);
-	r = write_and_flush(fd, bytes, len, mode);
+	r = write_part(fd, bytes, len, mode);
+	if (r == 0 && flush && fsync(fd) < 0)
+		r = -errno;
 	if (r == 0 && renameat(dirfd, part, dirfd, name) < 0)
 		r = -errno;
 	if (r < 0) {
@@ -144,6 +146,18 @@ int replace_file_at(int dirfd, const char *name, const void *bytes, size_t len, 
 		return resoluto_fail(err, r, "write %s", name);
 	}
 	return 0;
+}
+
+int replace_file_at(int dirfd, const char *name, const void *bytes, size_t len, mode_t mode,
+                    struct resoluto_err *err)
+{
+	return exchange(dirfd, name, bytes, len, mode, true, err);
+}
+
+int replace_file_unflushed_at(int dirfd, const char *name, const void *bytes, size_t len,
+                              mode_t mode, struct resoluto_err *err)
+{
+	return exchange(dirfd, name, bytes, len, mode, false, err);
 }
 
 static int copy_by_kernel(int from, int to, uint64_t *ret_size)
@@ -208,4 +222,19 @@ int fd_set_nonblock(int fd)
 int fd_set_cloexec(int fd, int on)
 {
 	return fcntl(fd, F_SETFD, on ? FD_CLOEXEC : 0) < 0 ? -errno : 0;
+}
+
+int lock_within(int fd, int operation, uint64_t limit_ms)
+{
+	static const struct timespec again = { .tv_nsec = 5 * 1000 * 1000 };
+	const uint64_t until = clock_mono_ms() + limit_ms;
+
+	while (flock(fd, operation | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		if (clock_mono_ms() >= until)
+			return -EWOULDBLOCK;
+		(void) nanosleep(&again, NULL);
+	}
+	return 0;
 }

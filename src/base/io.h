@@ -25,9 +25,14 @@ int read_file_at(int dirfd, const char *path, size_t max, struct buf *ret_buf,
 /* Create name in dirfd with these bytes: temporary file, fsync, rename. */
 int replace_file_at(int dirfd, const char *name, const void *bytes, size_t len, mode_t mode,
                     struct resoluto_err *err);
+/* The same without the fsync: whole for every reader, but a power cut may leave an empty file. */
+int replace_file_unflushed_at(int dirfd, const char *name, const void *bytes, size_t len,
+                              mode_t mode, struct resoluto_err *err);
 /* Copy all of from (from its start) to `to` at its offset: reflink, copy_file_range or read and
  * write, whichever works.  Holes are not kept. */
 int copy_fd(int from, int to, uint64_t *ret_size, struct resoluto_err *err);
 
 int fd_set_nonblock(int fd);
 int fd_set_cloexec(int fd, int on);
+/* flock() with LOCK_SH or LOCK_EX, tried again for so long.  -EWOULDBLOCK: somebody else has it still. */
+int lock_within(int fd, int operation, uint64_t limit_ms);

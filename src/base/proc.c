@@ -159,35 +159,102 @@ static int reap(pid_t pid, int *ret_status)
 	return r < 0 ? -errno : 0;
 }
 
+/* Make the child, tell who it is or why there is none, and stay its parent until it has been taken hold of. */
+static _Noreturn void run_parent(const struct proc_options *options, int childs, int link)
+{
+	pid_t pid = fork();
+	char gone;
+
+	if (pid == 0) {
+		fd_close(&link);
+		run_child(options, childs);
+	}
+	if (pid < 0)
+		pid = -errno;
+	/* Who is not heard is not waited for either: the child ends when its caller closes its end. */
+	if (write_all(link, &pid, sizeof(pid)) < 0)
+		_exit(1);
+	(void) !read_up_to(link, &gone, 1);
+	_exit(0);
+}
+
+/* The child of a child that is gone when this returns. */
+static int fork_orphan(const struct proc_options *options, int report, int childs,
+                       struct proc *proc)
+{
+	CLEANUP(fd_close) int ours = -1, theirs = -1;
+	int pair[2], status;
+	pid_t parent, pid = -ECHILD; /* the parent was killed before it said anything */
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	ours = pair[0];
+	theirs = pair[1];
+	parent = fork();
+	if (parent < 0)
+		return -errno;
+	if (parent == 0) {
+		fd_close(&report);
+		fd_close(&ours);
+		run_parent(options, childs, theirs);
+	}
+	fd_close(&theirs);
+	(void) !read_up_to(ours, &pid, sizeof(pid));
+	proc->pidfd = pid < 0 ? pid : pidfd_open_of(pid);
+	fd_close(&ours);
+	(void) reap(parent, &status);
+	proc->pid = pid;
+	proc->is_orphan = true;
+	return proc->pidfd < 0 ? proc->pidfd : 0;
+}
+
+static int fork_child(const struct proc_options *options, int report, int childs, struct proc *proc)
+{
+	int status;
+
+	proc->pid = fork();
+	if (proc->pid < 0)
+		return -errno;
+	if (proc->pid == 0) {
+		fd_close(&report);
+		run_child(options, childs);
+	}
+	proc->pidfd = pidfd_open_of(proc->pid);
+	if (proc->pidfd >= 0)
+		return 0;
+	(void) kill(proc->pid, SIGKILL);
+	(void) reap(proc->pid, &status);
+	return proc->pidfd;
+}
+
+static int make_failed(int code, struct resoluto_err *err)
+{
+	if (code == -EAGAIN)
+		return resoluto_fail(
+			err, code,
+			"make a process: this user (ulimit -u) or its cgroup (pids.max) "
+			"may have no more");
+	return resoluto_fail(err, code, "make a process");
+}
+
 int proc_spawn(const struct proc_options *options, struct proc *ret_proc, struct resoluto_err *err)
 {
 	CLEANUP(fd_close) int report = -1, childs = -1;
 	struct proc proc = PROC_NONE;
-	int pair[2], failure, status;
+	int pair[2], failure, status, r;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return resoluto_fail(err, -errno, "make a socket pair");
 	report = pair[0];
 	childs = pair[1];
-	proc.pid = fork();
-	if (proc.pid < 0)
-		return resoluto_fail(err, -errno, "fork");
-	if (proc.pid == 0) {
-		fd_close(&report);
-		run_child(options, childs);
-	}
+	r = options->is_orphan ? fork_orphan(options, report, childs, &proc)
+	                       : fork_child(options, report, childs, &proc);
 	fd_close(&childs);
-
-	proc.pidfd = pidfd_open_of(proc.pid);
-	if (proc.pidfd < 0) {
-		(void) kill(proc.pid, SIGKILL);
-		(void) reap(proc.pid, &status);
-		return resoluto_fail(err, proc.pidfd, "open a pidfd");
-	}
+	if (r < 0)
+		return make_failed(r, err);
 	(void) send(report, "", 1, MSG_NOSIGNAL);
 	if (read_up_to(report, &failure, sizeof(failure)) == (ssize_t) sizeof(failure)) {
-		(void) reap(proc.pid, &status);
-		fd_close(&proc.pidfd);
+		(void) proc_wait(&proc, -1, &status);
 		return resoluto_fail(err, failure, "start %s", options->argv[0]);
 	}
 	*ret_proc = proc;
@@ -214,7 +281,8 @@ int proc_wait(struct proc *proc, int timeout_ms, int *ret_status)
 	}
 	if (n <= 0)
 		return n < 0 ? -errno : -ETIMEDOUT;
-	r = reap(proc->pid, ret_status);
+	*ret_status = 0;
+	r = proc->is_orphan ? 0 : reap(proc->pid, ret_status);
 	fd_close(&proc->pidfd);
 	proc->pid = -1;
 	return r;

@@ -26,6 +26,8 @@ struct proc_options {
 	size_t fd_count;
 	int cwd_fd;       /* 0 or -1: ours */
 	bool new_session; /* setsid */
+	/* Its parent is a process that ends at once, so that it is init's to reap however long we live. */
+	bool is_orphan;
 	/* Runs in the child right before exec; what it returns < 0 is the error of proc_spawn. */
 	int (*prepare)(void *ctx);
 	void *ctx;
@@ -33,12 +35,14 @@ struct proc_options {
 
 struct proc {
 	pid_t pid;
-	int pidfd; /* owned; readable once the process has ended */
+	int pidfd;      /* owned; readable once the process has ended */
+	bool is_orphan; /* how it ended is not ours to know: a wait status of 0 */
 };
 
 #define PROC_NONE ((struct proc){ .pid = -1, .pidfd = -1 })
 
-/* Returns after the exec has worked; a failure of exec or prepare is told as ours (-ENOENT: no such program). */
+/* Returns after the exec has worked; a failure of exec or prepare is told as ours (-ENOENT: no such program).
+ * -EAGAIN: the kernel gives this user or cgroup no more processes. */
 int proc_spawn(const struct proc_options *options, struct proc *ret_proc, struct resoluto_err *err);
 /* Wait up to timeout_ms (-1: for ever).  0 and the wait status, -ETIMEDOUT, or -ESRCH: no process. */
 int proc_wait(struct proc *proc, int timeout_ms, int *ret_status);
