@@ -5,18 +5,17 @@
 
 #include "wire/chunk_reader.h"
 
-enum { SPAN_ID_MAX = 64 }; /* bytes; a longer id is never taken for a workload's */
-
 /*
  * Only spans of kind "workload" decide anything, so only they are remembered: a guest that opens many
  * others cannot make its program's span be forgotten.
  */
 struct chunk_reader {
 	char workloads[CHUNK_SPANS_MAX]
-		      [SPAN_ID_MAX + 1]; /* ids of open spans; "" is a free place */
-	size_t count;                    /* places in use from the start, free ones among them */
-	size_t next;                     /* the place that is taken when none is free: the oldest */
-	uint64_t bad_lines;
+		      [CHUNK_SPAN_ID_MAX + 1]; /* ids of open spans; "" is a free place */
+	size_t count; /* places in use from the start, free ones among them */
+	size_t next;  /* the place that is taken when none is free: the oldest */
+	uint64_t bad_lines, foreign_events;
+	const char *run_id;     /* borrowed; NULL: any */
 	struct event_line line; /* owned: the one that is being told */
 };
 
@@ -43,9 +42,32 @@ uint64_t chunk_reader_bad_lines(const struct chunk_reader *reader)
 	return reader->bad_lines;
 }
 
+uint64_t chunk_reader_foreign_events(const struct chunk_reader *reader)
+{
+	return reader->foreign_events;
+}
+
+void chunk_reader_expect(struct chunk_reader *reader, const char *run_id)
+{
+	reader->run_id = run_id;
+}
+
+/* The original writes it from a place that does not know the run. */
+static bool is_heartbeat_of_original(const struct resoluto_event *event)
+{
+	return !event->run_id[0] && strcmp(event->kind, "heartbeat") == 0 &&
+	       strcmp(event->span_id, "hb") == 0;
+}
+
+bool chunk_reader_accepts(const struct chunk_reader *reader, const struct resoluto_event *event)
+{
+	return !reader->run_id || strcmp(event->run_id, reader->run_id) == 0 ||
+	       is_heartbeat_of_original(event);
+}
+
 static char *find_workload(struct chunk_reader *reader, const char *id)
 {
-	if (!*id || strlen(id) > SPAN_ID_MAX)
+	if (!*id || strlen(id) > CHUNK_SPAN_ID_MAX)
 		return NULL;
 	for (size_t i = 0; i < reader->count; i++) {
 		if (strcmp(reader->workloads[i], id) == 0)
@@ -69,14 +91,19 @@ static char *free_place(struct chunk_reader *reader)
 	return oldest;
 }
 
+void chunk_reader_open_workload(struct chunk_reader *reader, const char *span_id)
+{
+	size_t len = strlen(span_id);
+
+	if (len == 0 || len > CHUNK_SPAN_ID_MAX || find_workload(reader, span_id))
+		return;
+	memcpy(free_place(reader), span_id, len + 1);
+}
+
 static void note_open(struct chunk_reader *reader, const struct resoluto_event *event)
 {
-	size_t len = strlen(event->span_id);
-
-	if (strcmp(event->kind, "workload") != 0 || len == 0 || len > SPAN_ID_MAX ||
-	    find_workload(reader, event->span_id))
-		return;
-	memcpy(free_place(reader), event->span_id, len + 1);
+	if (strcmp(event->kind, "workload") == 0)
+		chunk_reader_open_workload(reader, event->span_id);
 }
 
 static void note_close(struct chunk_reader *reader, const struct resoluto_event *event)
@@ -118,6 +145,10 @@ static int feed_line(struct chunk_reader *reader, const char *line, size_t len, 
 		return r;
 	if (r < 0) {
 		reader->bad_lines++;
+		return 0;
+	}
+	if (!chunk_reader_accepts(reader, &reader->line.event)) {
+		reader->foreign_events++;
 		return 0;
 	}
 	classify(reader, &reader->line.event);

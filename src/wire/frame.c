@@ -90,10 +90,11 @@ int frame_add_u32(struct buf *out, uint8_t type, uint32_t stream, uint32_t value
 	return frame_add(out, type, 0, stream, &value, sizeof(value));
 }
 
-int frame_add_u64(struct buf *out, uint8_t type, uint32_t stream, uint64_t value)
+int frame_add_clock(struct buf *out, const struct frame_clock *clock)
 {
-	value = htole64(value);
-	return frame_add(out, type, 0, stream, &value, sizeof(value));
+	const uint64_t payload[] = { htole64(clock->wall_ns), htole64(clock->raw_ns) };
+
+	return frame_add(out, FRAME_CLOCK, 0, 0, payload, sizeof(payload));
 }
 
 int frame_get_u32(const struct frame *frame, uint32_t *ret_value)
@@ -104,11 +105,12 @@ int frame_get_u32(const struct frame *frame, uint32_t *ret_value)
 	return 0;
 }
 
-int frame_get_u64(const struct frame *frame, uint64_t *ret_value)
+int frame_get_clock(const struct frame *frame, struct frame_clock *ret_clock)
 {
-	if (frame->len != sizeof(*ret_value) || frame->flags)
+	if (frame->len != 2 * sizeof(uint64_t) || frame->flags)
 		return -EBADMSG;
-	*ret_value = frame_le64(frame->payload);
+	ret_clock->wall_ns = frame_le64(frame->payload);
+	ret_clock->raw_ns = frame_le64(frame->payload + sizeof(uint64_t));
 	return 0;
 }
 

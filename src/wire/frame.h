@@ -38,8 +38,8 @@ enum frame_type {
 	FRAME_STDIN = 4,
 	FRAME_STDIN_EOF = 5,
 	FRAME_SIGNAL = 6, /* u32 LE signal number */
-	FRAME_CLOCK = 7,  /* u64 LE nanoseconds since the epoch */
-	/* control, guest to host */
+	FRAME_CLOCK = 7,  /* struct frame_clock: right behind HELLO, and as an answer */
+	/* control, guest to host; an empty CLOCK asks for one */
 	FRAME_STARTED = 3, /* JSON {"guest_boot_id": ...}; right before the program is executed */
 	FRAME_CREDIT = 8,  /* u32 LE: so many bytes more of STDIN may be sent */
 	/* conduit, guest to host; stream numbers a put */
@@ -50,12 +50,14 @@ enum frame_type {
 	FRAME_ACK = 19,
 	FRAME_NAK =
 		20, /* u32 LE enum frame_nak, then text; for a put that was begun and is now void */
-	/* net (a later issue) */
+	/* net: docs/design/egress.md; CREDIT too */
 	FRAME_OPEN = 32,
 	FRAME_OPENED = 33,
 	FRAME_RST = 34,
 	FRAME_DATA = 35,
 	FRAME_FIN = 36,
+	FRAME_ASKED = 37,
+	FRAME_DECISION = 38,
 	/* socket between caller and shim; the caller also sends STDIN, STDIN_EOF, SIGNAL; the shim
 	 * also STARTED and CREDIT */
 	FRAME_NEWS = 64,    /* shim: an object or the state has changed, look */
@@ -68,6 +70,12 @@ enum frame_nak {
 	FRAME_NAK_STORE = 1, /* could not be written; may work later */
 	FRAME_NAK_FULL = 2,  /* no space or over a quota */
 	FRAME_NAK_CRC = 3,   /* arrived damaged */
+};
+
+/* The host's clocks, read while the message is made: two u64 LE, in nanoseconds. */
+struct frame_clock {
+	uint64_t wall_ns; /* since the epoch: CLOCK_REALTIME */
+	uint64_t raw_ns;  /* since some fixed point: CLOCK_MONOTONIC_RAW */
 };
 
 struct frame {
@@ -90,11 +98,11 @@ int frame_add(struct buf *out, uint8_t type, uint8_t flags, uint32_t stream, con
 int frame_add_message(struct buf *out, uint8_t type, uint32_t stream, const void *payload,
                       size_t len);
 int frame_add_u32(struct buf *out, uint8_t type, uint32_t stream, uint32_t value);
-int frame_add_u64(struct buf *out, uint8_t type, uint32_t stream, uint64_t value);
+int frame_add_clock(struct buf *out, const struct frame_clock *clock);
 
-/* -EBADMSG unless the payload is exactly that number. */
+/* -EBADMSG unless the payload is exactly that. */
 int frame_get_u32(const struct frame *frame, uint32_t *ret_value);
-int frame_get_u64(const struct frame *frame, uint64_t *ret_value);
+int frame_get_clock(const struct frame *frame, struct frame_clock *ret_clock);
 uint32_t frame_le32(const void *bytes);
 uint64_t frame_le64(const void *bytes);
 

@@ -53,9 +53,10 @@ size_t json_plain_run(const char *text, size_t len)
 	return n;
 }
 
+/* Of a character beyond ASCII. */
 static size_t char_cost(uint32_t c)
 {
-	return c < 0x80 ? costs[c] : c > 0xffff ? 12 : 6;
+	return c > 0xffff ? 12 : 6;
 }
 
 static struct measure measure(const uint8_t *at, size_t len)
@@ -70,12 +71,18 @@ static struct measure measure(const uint8_t *at, size_t len)
 
 		result.size += n;
 		at += n;
+		/* What is to be escaped often comes in rows: NUL most of all. */
+		for (; at < end && costs[*at] > 1; at++) {
+			result.size += costs[*at];
+			result.is_exact &= *at != 0;
+		}
 		if (at == end)
 			break;
+		if (costs[*at] == 1)
+			continue;
 		at += utf8_decode(at, (size_t) (end - at), &c, &valid);
 		result.size += char_cost(c);
-		if (!valid || c == 0)
-			result.is_exact = false;
+		result.is_exact &= valid;
 	}
 	return result;
 }
@@ -91,15 +98,12 @@ static char *put_unit(char *to, uint32_t unit)
 	return to;
 }
 
-static char *put_char(char *to, uint32_t c)
+/* One of ASCII that does not stand for itself. */
+static char *put_escape(char *to, uint8_t c)
 {
 	static const char shorts[] = "\"\"\\\\\bb\tt\nn\ff\rr"; /* pairs: character, letter */
 
-	if (c > 0xffff) {
-		to = put_unit(to, 0xd800 + ((c - 0x10000) >> 10));
-		return put_unit(to, 0xdc00 + ((c - 0x10000) & 0x3ff));
-	}
-	if (c >= 0x80 || costs[c] != 2)
+	if (costs[c] != 2)
 		return put_unit(to, c);
 	for (const char *pair = shorts; *pair; pair += 2) {
 		if ((uint32_t) pair[0] == c) {
@@ -108,6 +112,15 @@ static char *put_char(char *to, uint32_t c)
 		}
 	}
 	return to;
+}
+
+/* One beyond ASCII. */
+static char *put_char(char *to, uint32_t c)
+{
+	if (c <= 0xffff)
+		return put_unit(to, c);
+	to = put_unit(to, 0xd800 + ((c - 0x10000) >> 10));
+	return put_unit(to, 0xdc00 + ((c - 0x10000) & 0x3ff));
 }
 
 static char *put_text(char *to, const uint8_t *at, size_t len)
@@ -122,8 +135,12 @@ static char *put_text(char *to, const uint8_t *at, size_t len)
 		memcpy(to, at, n);
 		to += n;
 		at += n;
+		for (; at < end && costs[*at] > 1; at++)
+			to = put_escape(to, *at);
 		if (at == end)
 			break;
+		if (costs[*at] == 1)
+			continue;
 		at += utf8_decode(at, (size_t) (end - at), &c, &valid);
 		to = put_char(to, c);
 	}

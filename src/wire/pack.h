@@ -15,6 +15,7 @@
 
 #include "resoluto/conduit.h"
 #include "resoluto/err.h"
+#include "wire/quota.h"
 
 /* Names left out of a workspace anywhere in the tree (seed 002 / contract section 5);
  * NULL-terminated. */
@@ -59,12 +60,13 @@ struct pack_report {
 int pack_tree(int dirfd, const struct pack_options *options, const struct resoluto_sink *sink,
               struct pack_report *ret_report, struct resoluto_err *err);
 
+/* Over one of the first three the report says which quota that was (quota.h). */
 struct unpack_limits {
-	uint64_t bytes;   /* of content unpacked; 0: 64 GiB */
+	uint64_t bytes;   /* that what is unpacked costs (quota_cost()); 0: 64 GiB */
 	uint64_t members; /* 0: 1,000,000 */
-	uint64_t
-		ratio; /* unpacked to packed bytes, looked at beyond 64 MiB; 0: 2,000 (sparse holes do not count) */
-	uint64_t apparent; /* sum of the sizes of all files, holes included; 0: 1 TiB */
+	/* Unpacked to packed bytes, looked at beyond 64 MiB; 0: 2,000, more than gzip can. */
+	uint64_t ratio;
+	uint64_t apparent; /* sum of the sizes of all files, holes included; 0: 16 times bytes */
 };
 
 struct unpack_options {
@@ -81,14 +83,16 @@ struct unpack_options {
 struct unpack_report {
 	uint64_t members, bytes;
 	uint64_t left_out; /* not matched by globs */
+	enum quota over;   /* the one that ended it */
 };
 
 /*
  * Unpack a hostile archive beneath dirfd.
  *
  * All goes through openat2 beneath and without following any link: nothing outside dirfd is touched.
- * Existing files and links are replaced, never written through; where there was something, the new file
- * takes its place only when it is whole, and a file that could not be written whole is removed.  Existing
+ * Existing files and links are replaced, never written through; a file gets its name only when it is whole, so
+ * that nothing is left of one that could not be written, even by a process that was killed (in the guest, and on file
+ * systems without O_TMPFILE, only where there was something before).  Existing
  * directories stay as they are, with their modes.  New ones get theirs at the end, deepest first; their times
  * are not restored.  Without set_owner the caller's umask holds.  Setuid, setgid and sticky are dropped.
  *
@@ -97,7 +101,7 @@ struct unpack_report {
  *
  * Refused, naming the member: -EBADMSG absolute names, "..", devices, fifos, hard links to anything else,
  * links out, links on the way to a member; -EISDIR a directory where a file is to be; -ENOTDIR the reverse;
- * -EFBIG over a limit.  What was unpacked before a failure stays.
+ * -EFBIG over a limit.  What was unpacked before a failure stays, and is in the report (may be NULL).
  */
 int unpack_tree(int dirfd, const struct resoluto_source *source,
                 const struct unpack_options *options, struct unpack_report *ret_report,

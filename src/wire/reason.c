@@ -40,21 +40,33 @@ static const struct entry entries[REASON_COUNT] = {
 	                                                "raise --memory, or give it a --disk" },
 	[REASON_GUEST_PANIC] = { "guest-panic", "the kernel of the sandbox panicked; its last "
 	                                        "words are in the substrate logs" },
-	[REASON_GUEST_RESET] = { "guest-reset", "the sandbox was reset from inside" },
+	[REASON_GUEST_OUT_OF_MEMORY] = { "guest-out-of-memory",
+	                                 "the kernel of the sandbox ran out of memory and found "
+	                                 "nothing left to end: raise --memory" },
+	[REASON_GUEST_TRIPLE_FAULT] = { "guest-triple-fault",
+	                                "the kernel of the sandbox faulted so badly that the "
+	                                "machine reset itself without a word" },
+	[REASON_GUEST_RESET] = { "guest-reset", "the sandbox was restarted from inside before it "
+	                                        "could report" },
 	[REASON_GUEST_POWER_OFF] = { "guest-power-off", "the sandbox was switched off from inside "
 	                                                "before it could report" },
 	[REASON_BOOT_FAILED] = { "boot-failed", "the kernel of the sandbox did not start the "
 	                                        "runner; the substrate logs tell how far it came" },
-	[REASON_EMULATOR_KILLED] = { "emulator-killed", "QEMU was killed from outside" },
-	[REASON_EMULATOR_FAILED] = { "emulator-failed",
-	                             "QEMU ended by itself; the substrate logs hold what it said" },
+	[REASON_EMULATOR_KILLED] = { "emulator-killed",
+	                             "QEMU was killed from outside: by somebody, or by this host "
+	                             "for want of memory" },
+	[REASON_EMULATOR_CRASHED] = { "emulator-crashed",
+	                              "QEMU faulted or did what it may not; where the program is "
+	                              "hostile, take it for an attack" },
+	[REASON_EMULATOR_FAILED] = { "emulator-failed", "QEMU ended or stopped by itself; the "
+	                                                "substrate logs hold what it said" },
 	[REASON_PROTOCOL] = { "protocol", "the sandbox sent what no runner sends and was stopped" },
 	[REASON_STORE_FULL] = { "store-full", "the disk that holds the run is full" },
 	[REASON_STORE_FAILED] = { "store-failed", "the store of the run could not be written" },
 	[REASON_CALLER_DIED] = { "caller-died",
 	                         "the process that had started the run ended before it" },
 	[REASON_DEADLINE] = { "deadline", "the deadline was reached" },
-	[REASON_QUOTA] = { "quota", "a quota was exceeded" },
+	[REASON_QUOTA] = { "quota", "a quota was exceeded; what was within it is there" },
 	[REASON_SHIM_KILLED] = { "shim-killed",
 	                         "the supervisor of the sandbox (resoluto-shim) was killed" },
 	[REASON_SIGNAL] = { "signal", "stopped by a signal" },

@@ -24,18 +24,21 @@ enum reason {
 	REASON_OUTPUTS_FAILED,      /* outputs-failed */
 	REASON_GUEST_DISK_FULL,     /* guest-disk-full */
 	/* told by the shim */
-	REASON_GUEST_PANIC,     /* guest-panic */
-	REASON_GUEST_RESET,     /* guest-reset: without a panic on the console */
-	REASON_GUEST_POWER_OFF, /* guest-power-off: without a manifest */
-	REASON_BOOT_FAILED,     /* boot-failed: the runner never said hello */
-	REASON_EMULATOR_KILLED, /* emulator-killed */
-	REASON_EMULATOR_FAILED, /* emulator-failed: ended by itself */
-	REASON_PROTOCOL,        /* protocol: the guest sent what no runner sends */
-	REASON_STORE_FULL,      /* store-full */
-	REASON_STORE_FAILED,    /* store-failed */
-	REASON_CALLER_DIED,     /* caller-died */
-	REASON_DEADLINE,        /* deadline: exit code 124 */
-	REASON_QUOTA,           /* quota */
+	REASON_GUEST_PANIC,         /* guest-panic */
+	REASON_GUEST_OUT_OF_MEMORY, /* guest-out-of-memory: the panic of a kernel without memory */
+	REASON_GUEST_TRIPLE_FAULT,  /* guest-triple-fault: a reset without a word */
+	REASON_GUEST_RESET,         /* guest-reset: told to restart, on a machine with a switch */
+	REASON_GUEST_POWER_OFF,     /* guest-power-off: without a manifest */
+	REASON_BOOT_FAILED,         /* boot-failed: the runner never said hello */
+	REASON_EMULATOR_KILLED,     /* emulator-killed: by a signal that others send */
+	REASON_EMULATOR_CRASHED,    /* emulator-crashed: by a signal of its own making */
+	REASON_EMULATOR_FAILED,     /* emulator-failed: ended or stopped by itself */
+	REASON_PROTOCOL,            /* protocol: the guest sent what no runner sends */
+	REASON_STORE_FULL,          /* store-full */
+	REASON_STORE_FAILED,        /* store-failed */
+	REASON_CALLER_DIED,         /* caller-died */
+	REASON_DEADLINE,            /* deadline: exit code 124 */
+	REASON_QUOTA,               /* quota */
 	/* told by the host */
 	REASON_SHIM_KILLED, /* shim-killed */
 	REASON_SIGNAL,      /* signal: the caller was asked to stop */

@@ -30,7 +30,8 @@ struct node_result {
 	bool ran;
 	const char *guest_boot_id; /* "" when unknown */
 	json_t *timings_ms; /* object {boot, canary, stage, setup, run, collect}; borrowed; may be NULL */
-	json_t *canary; /* array of {probe, ok, detail}; borrowed; may be NULL */
+	json_t *canary;   /* array of {probe, ok, detail}; borrowed; may be NULL */
+	json_t *warnings; /* array of sentences "name: ..."; borrowed; may be NULL */
 	uint64_t redactions;
 	bool output_is_complete; /* false: the drain time ended with a stream still open */
 };

@@ -24,6 +24,7 @@
 #include "wire/link.h"
 #include "wire/pack.h"
 #include "wire/printable.h"
+#include "wire/quota.h"
 #include "wire/tar.h"
 
 enum {
@@ -31,6 +32,7 @@ enum {
 	PENDING_MAX = 16 * 1024 * 1024, /* bytes of names that wait for the end */
 	PART_TRIES = 10000,             /* names tried for an unfinished file */
 	RATIO_FROM = 64 * 1024 * 1024,  /* bytes unpacked before the ratio counts */
+	APPARENT_TIMES = 16,            /* a hole costs nothing here, but whoever copies the file */
 	HEADERS_PER_MEMBER = 2048,      /* bytes; on average, beyond RATIO_FROM for all together */
 };
 
@@ -38,7 +40,6 @@ static const struct unpack_limits default_limits = {
 	.bytes = 64ULL << 30,
 	.members = 1000 * 1000,
 	.ratio = 2000,
-	.apparent = 1ULL << 40,
 };
 
 /* What can only be done when all members are in place. */
@@ -59,7 +60,7 @@ struct unpacker {
 	struct tar_reader *tar;
 	uint64_t seen;         /* members, also those left out */
 	uint64_t plain;        /* bytes of the archive after decompression */
-	uint64_t stored;       /* bytes of content announced so far */
+	uint64_t cost;         /* bytes on the disk, of what was announced so far */
 	uint64_t apparent;     /* bytes of files announced so far, holes included */
 	bool is_over;          /* the stream itself went over a limit */
 	struct inode_map made; /* files and directories of this archive */
@@ -85,11 +86,19 @@ static ssize_t read_plain(void *ctx, void *bytes, size_t cap)
 	if (unpacker->plain <= RATIO_FROM)
 		return n;
 	beyond = unpacker->plain - RATIO_FROM;
-	unpacker->is_over = unpacker->plain / limits->ratio >
-	                            gzip_reader_consumed(unpacker->gzip) ||
-	                    (beyond > limits->bytes &&
-	                     (beyond - limits->bytes) / HEADERS_PER_MEMBER > limits->members);
+	if (unpacker->plain / limits->ratio > gzip_reader_consumed(unpacker->gzip))
+		unpacker->report.over = QUOTA_RATIO;
+	else if (beyond > limits->bytes &&
+	         (beyond - limits->bytes) / HEADERS_PER_MEMBER > limits->members)
+		unpacker->report.over = QUOTA_ARCHIVE_BYTES;
+	unpacker->is_over = unpacker->report.over != QUOTA_NONE;
 	return unpacker->is_over ? -EFBIG : n;
+}
+
+static int exceed(struct unpacker *unpacker, enum quota quota)
+{
+	unpacker->report.over = quota;
+	return -EFBIG;
 }
 
 /* Names */
@@ -252,7 +261,7 @@ static int remember(struct unpacker *unpacker, const char *path, const char *tar
 	struct pending *pending;
 
 	if (bytes > PENDING_MAX - unpacker->pending_bytes)
-		return resoluto_fail(unpacker->err, -EFBIG,
+		return resoluto_fail(unpacker->err, exceed(unpacker, QUOTA_MEMBERS),
 		                     "too many links and modes wait for the end");
 	if (unpacker->pending_count == unpacker->pending_cap) {
 		size_t cap = unpacker->pending_cap ? unpacker->pending_cap * 2 : 16;
@@ -318,38 +327,68 @@ static int unpack_directory(struct unpacker *unpacker, const struct tar_entry *e
 
 /* Files */
 
-/* A file that is being written: under its own name where that was free, else beside what it will
- * replace. */
+/* A file that is being written: without a name, so that nothing of it stays if we are killed; else under its own
+ * name where that was free; else beside what it will replace. */
 struct part {
 	int parent; /* borrowed */
 	const char *name;
-	bool is_beside;
+	bool is_nameless, is_beside;
 	char beside[32];
 };
 
-static int part_create(struct part *part, mode_t mode)
+/* make() returns a descriptor, or 0, or -1 and errno. */
+static int part_try_names(struct part *part, int (*make)(const struct part *, const char *, int),
+                          int arg)
 {
-	int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-	int fd = openat(part->parent, part->name, flags, mode);
+	int r = make(part, part->name, arg);
 
-	for (int i = 0; fd < 0 && errno == EEXIST && i < PART_TRIES; i++) {
-		part->is_beside = true;
+	for (int i = 0; r < 0 && errno == EEXIST && i < PART_TRIES; i++) {
 		snprintf(part->beside, sizeof(part->beside), ".unpack-%d.part", i);
-		fd = openat(part->parent, part->beside, flags, mode);
+		r = make(part, part->beside, arg);
+		part->is_beside = r >= 0;
 	}
-	return fd < 0 ? -errno : fd;
+	return r < 0 ? -errno : r;
 }
 
-static int part_finish(struct part *part)
+static int make_named(const struct part *part, const char *name, int mode)
 {
-	if (part->is_beside && renameat(part->parent, part->beside, part->parent, part->name) < 0)
+	return openat(part->parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+	              (mode_t) mode);
+}
+
+static int give_name(const struct part *part, const char *name, int fd)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return linkat(AT_FDCWD, path, part->parent, name, AT_SYMLINK_FOLLOW);
+}
+
+/* Not every file system has files without names. */
+static int part_create(struct part *part, mode_t mode, bool nameless)
+{
+	int fd = nameless ? openat(part->parent, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode) : -1;
+
+	part->is_nameless = fd >= 0;
+	return fd < 0 ? part_try_names(part, make_named, (int) mode) : fd;
+}
+
+static int part_finish(struct part *part, int fd)
+{
+	int r = part->is_nameless ? part_try_names(part, give_name, fd) : 0;
+
+	if (r == 0 && part->is_beside &&
+	    renameat(part->parent, part->beside, part->parent, part->name) < 0)
 		return -errno;
-	return 0;
+	return r;
 }
 
 static void part_remove(struct part *part)
 {
-	(void) unlinkat(part->parent, part->is_beside ? part->beside : part->name, 0);
+	if (part->is_beside)
+		(void) unlinkat(part->parent, part->beside, 0);
+	else if (!part->is_nameless)
+		(void) unlinkat(part->parent, part->name, 0);
 }
 
 static int write_at(int fd, const char *bytes, size_t len, uint64_t offset)
@@ -420,14 +459,16 @@ static int unpack_file(struct unpacker *unpacker, const struct tar_entry *entry)
 	part.parent = enter_parent(unpacker, unpacker->path.data, true, &part.name);
 	if (part.parent < 0)
 		return refuse_step(unpacker, part.parent);
-	fd = part_create(&part, unpacker->options->set_owner ? 0600 : entry->mode & 0777);
+	/* In the guest nobody is left who would see half a file, and names are cheaper. */
+	fd = part_create(&part, unpacker->options->set_owner ? 0600 : entry->mode & 0777,
+	                 !unpacker->options->set_owner);
 	if (fd < 0)
 		return resoluto_fail(unpacker->err, fd, "create the file");
 	r = write_content(unpacker, entry, fd);
 	if (r == 0)
 		r = finish_file(unpacker, entry, fd);
 	if (r == 0) {
-		r = part_finish(&part);
+		r = part_finish(&part, fd);
 		if (r < 0)
 			resoluto_fail(unpacker->err, r, "put the file into its place");
 	}
@@ -536,20 +577,22 @@ static int check_limits(struct unpacker *unpacker, const struct tar_entry *entry
 {
 	const struct unpack_limits *limits = &unpacker->limits;
 
+	const uint64_t cost = quota_cost(entry->stored);
+
 	if (++unpacker->seen > limits->members)
-		return resoluto_fail(unpacker->err, -EFBIG,
+		return resoluto_fail(unpacker->err, exceed(unpacker, QUOTA_MEMBERS),
 		                     "the archive has more than %llu members",
 		                     (unsigned long long) limits->members);
-	if (entry->stored > limits->bytes - unpacker->stored)
-		return resoluto_fail(unpacker->err, -EFBIG,
-		                     "the archive holds more than %llu bytes",
+	if (cost > limits->bytes - unpacker->cost)
+		return resoluto_fail(unpacker->err, exceed(unpacker, QUOTA_ARCHIVE_BYTES),
+		                     "what is in the archive takes more than %llu bytes",
 		                     (unsigned long long) limits->bytes);
 	if (entry->size > limits->apparent - unpacker->apparent)
 		return resoluto_fail(
-			unpacker->err, -EFBIG,
+			unpacker->err, exceed(unpacker, QUOTA_ARCHIVE_BYTES),
 			"the files are larger than %llu bytes together, holes included",
 			(unsigned long long) limits->apparent);
-	unpacker->stored += entry->stored;
+	unpacker->cost += cost;
 	unpacker->apparent += entry->size;
 	return 0;
 }
@@ -746,6 +789,21 @@ static uint64_t limit_or(uint64_t limit, uint64_t otherwise)
 	return limit ? limit : otherwise;
 }
 
+static struct unpack_limits limits_of(const struct unpack_options *options)
+{
+	struct unpack_limits limits = {
+		.bytes = limit_or(options->limits.bytes, default_limits.bytes),
+		.members = limit_or(options->limits.members, default_limits.members),
+		.ratio = limit_or(options->limits.ratio, default_limits.ratio),
+		.apparent = options->limits.apparent,
+	};
+
+	if (limits.apparent == 0 &&
+	    __builtin_mul_overflow(limits.bytes, APPARENT_TIMES, &limits.apparent))
+		limits.apparent = UINT64_MAX;
+	return limits;
+}
+
 int unpack_tree(int dirfd, const struct resoluto_source *source,
                 const struct unpack_options *options, struct unpack_report *ret_report,
                 struct resoluto_err *err)
@@ -753,11 +811,7 @@ int unpack_tree(int dirfd, const struct resoluto_source *source,
 	CLEANUP(unpacker_done)
 	struct unpacker unpacker = {
 		.options = options,
-		.limits = { .bytes = limit_or(options->limits.bytes, default_limits.bytes),
-		            .members = limit_or(options->limits.members, default_limits.members),
-		            .ratio = limit_or(options->limits.ratio, default_limits.ratio),
-		            .apparent = limit_or(options->limits.apparent,
-		                                 default_limits.apparent) },
+		.limits = limits_of(options),
 		.top = dirfd,
 		.err = err,
 		.path = BUF_INIT(TAR_PATH_MAX),
@@ -775,7 +829,7 @@ int unpack_tree(int dirfd, const struct resoluto_source *source,
 	r = unpack_members(&unpacker);
 	if (r == 0)
 		r = finish(&unpacker);
-	if (r == 0 && ret_report)
+	if (ret_report)
 		*ret_report = unpacker.report;
 	return r;
 }

@@ -16,6 +16,8 @@ static const struct lead leads[] = {
 
 static const struct lead *find_lead(uint8_t byte)
 {
+	if (byte < leads[0].first) /* the most common of those that begin nothing */
+		return NULL;
 	for (size_t i = 0; i < sizeof(leads) / sizeof(leads[0]); i++) {
 		if (byte >= leads[i].first && byte <= leads[i].last)
 			return &leads[i];
