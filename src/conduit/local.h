@@ -9,8 +9,8 @@
  * Another program may write in the same directory and mean ill: every name is looked up beneath
  * the descriptor and through no symbolic link (base/path.h).
  *
- * An object that is being written is a file called LOCAL_PART_PREFIX... in the directory of its
- * key; no key has a component that begins like that.
+ * An object that is being written is a file called LOCAL_PART_PREFIX...LOCAL_PART_SUFFIX in the
+ * directory of its key; no key has a component that begins like that.
  *
  * System calls: openat2, openat, mkdirat, write, fsync, renameat, unlinkat, close, clock_gettime
  * where it is one, and for conduit_local_flush_all syncfs.  Keep it so: the shim's filter allows no
@@ -24,6 +24,8 @@
 #include "resoluto/conduit.h"
 
 #define LOCAL_PART_PREFIX ".part-"
+/* By which the Python original knows its own: it passes over what ends like that. */
+#define LOCAL_PART_SUFFIX ".tmp-partial"
 
 enum {
 	LOCAL_NAME_MAX = 255, /* bytes of a component of a key */
@@ -41,7 +43,7 @@ struct local_writer {
 	int fd;    /* owned; -1: no object on its way */
 	bool made_dirs;
 	char key[RESOLUTO_KEY_MAX + 1];
-	char part[32]; /* name of the temporary file; "" once it is renamed */
+	char part[48]; /* name of the temporary file; "" once it is renamed */
 };
 
 #define LOCAL_WRITER_NONE ((struct local_writer){ .root = -1, .dirfd = -1, .fd = -1 })

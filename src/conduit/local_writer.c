@@ -96,7 +96,8 @@ static int create_part(struct local_writer *writer)
 	unsigned long long id = clock_wall_ns();
 
 	for (int i = 0; i < PART_TRIES; i++) {
-		snprintf(writer->part, sizeof(writer->part), LOCAL_PART_PREFIX "%016llx", id++);
+		snprintf(writer->part, sizeof(writer->part),
+		         LOCAL_PART_PREFIX "%016llx" LOCAL_PART_SUFFIX, id++);
 		writer->fd = openat(writer->dirfd, writer->part,
 		                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
 		if (writer->fd >= 0)

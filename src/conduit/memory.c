@@ -173,6 +173,8 @@ static int memory_put(struct resoluto_conduit *conduit, const char *key,
 		r = read_source(source, &bytes, err);
 	if (r < 0)
 		return r;
+	/* Read in pieces of COPY_SIZE: most objects are much smaller. */
+	buf_shrink(&bytes);
 	r = store(memory, key, &bytes);
 	return r < 0 ? resoluto_fail(err, r, "store") : 0;
 }
@@ -253,8 +255,11 @@ static int memory_copy(struct resoluto_conduit *conduit, const char *from, const
 
 static void drop(struct memory *memory, size_t first, size_t count)
 {
-	struct object *objects = memory->objects + first;
+	struct object *objects;
 
+	if (count == 0)
+		return; /* and there may be no array */
+	objects = memory->objects + first;
 	for (size_t i = 0; i < count; i++) {
 		memory->counters.bytes -= objects[i].bytes.len;
 		free(objects[i].key);

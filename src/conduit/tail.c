@@ -25,21 +25,31 @@ void tail_done(struct tail *tail)
 	chunk_reader_free(&tail->reader);
 }
 
+int tail_key(const struct tail *tail, const char *name, char ret_key[RESOLUTO_KEY_MAX + 1],
+             struct resoluto_err *err)
+{
+	size_t prefix_len = strlen(tail->prefix);
+	int n;
+
+	if (prefix_len > 0 && tail->prefix[prefix_len - 1] == '/')
+		prefix_len--;
+	n = snprintf(ret_key, RESOLUTO_KEY_MAX + 1, "%.*s%s%s", (int) prefix_len, tail->prefix,
+	             prefix_len > 0 ? "/" : "", name);
+	if ((size_t) n > RESOLUTO_KEY_MAX)
+		return resoluto_fail(err, -EINVAL, "the prefix of the run is too long");
+	return 0;
+}
+
 /* The whole object at a key of the run: 1 and its bytes, 0 when it is not there. */
 static int fetch(const struct tail *tail, const char *name, size_t max, char **ret_bytes,
                  size_t *ret_len, struct resoluto_err *err)
 {
 	char key[RESOLUTO_KEY_MAX + 1];
-	size_t prefix_len = strlen(tail->prefix);
 	struct resoluto_err failure;
-	int n, r;
+	int r = tail_key(tail, name, key, err);
 
-	if (prefix_len > 0 && tail->prefix[prefix_len - 1] == '/')
-		prefix_len--;
-	n = snprintf(key, sizeof(key), "%.*s%s%s", (int) prefix_len, tail->prefix,
-	             prefix_len > 0 ? "/" : "", name);
-	if ((size_t) n >= sizeof(key))
-		return resoluto_fail(err, -EINVAL, "the prefix of the run is too long");
+	if (r < 0)
+		return r;
 	r = resoluto_conduit_get_bytes(tail->conduit, key, max, ret_bytes, ret_len, &failure);
 	if (r == -ENOENT)
 		return 0;

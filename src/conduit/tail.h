@@ -18,9 +18,13 @@ struct tail {
 	struct chunk_reader *reader;      /* owned */
 	uint32_t next;                    /* number of the chunk that is read next */
 	bool has_manifest;
-	uint32_t total; /* once has_manifest */
+	uint32_t total;      /* once has_manifest */
+	bool knows_workload; /* reading began in the middle of a program's output (seek.h) */
 };
 
+/* The key of an object of the run; -EINVAL: too long. */
+int tail_key(const struct tail *tail, const char *name, char ret_key[RESOLUTO_KEY_MAX + 1],
+             struct resoluto_err *err);
 int tail_init(struct tail *tail, struct resoluto_conduit *conduit, const char *prefix);
 void tail_done(struct tail *tail);
 /* Read up to max_chunks new chunks.  Returns how many were read (0: nothing new), or what fn

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <archive.h>
-#include <archive_entry.h>
 #include <errno.h>
 #include <locale.h>
 #include <stdio.h>
@@ -9,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "image/archive_calls.h"
 #include "image/layer.h"
 #include "image/bounds.h"
 #include "image/text.h"
@@ -16,6 +15,7 @@
 enum { READ_SIZE = 128 * 1024 }; /* bytes per read of the blob */
 
 struct layer {
+	const struct archive_calls *lib;
 	struct archive *packed; /* decompresses */
 	struct archive *tar;    /* reads what packed gives */
 	struct digest_state digest;
@@ -65,8 +65,8 @@ static int check_ratio(struct layer *layer)
 
 static int packed_failure(struct layer *layer)
 {
-	int number = archive_errno(layer->packed);
-	const char *text = archive_error_string(layer->packed);
+	int number = layer->lib->archive_errno(layer->packed);
+	const char *text = layer->lib->archive_error_string(layer->packed);
 
 	/* libarchive gives system errors for reads that failed, and its own for bad contents. */
 	return resoluto_fail(&layer->source_err, number == EIO ? -EIO : -EBADMSG,
@@ -83,9 +83,9 @@ static ssize_t next_block(struct layer *layer, const void **ret_bytes)
 	if (layer->failure < 0)
 		return layer->failure;
 	while (!layer->at_end && size == 0) {
-		int r = layer->is_empty
-		                ? ARCHIVE_EOF
-		                : archive_read_data_block(layer->packed, ret_bytes, &size, &offset);
+		int r = layer->is_empty ? ARCHIVE_EOF
+		                        : layer->lib->archive_read_data_block(
+						  layer->packed, ret_bytes, &size, &offset);
 
 		if (r == ARCHIVE_EOF) {
 			layer->at_end = true;
@@ -111,7 +111,7 @@ static la_ssize_t feed_tar(struct archive *tar, void *ctx, const void **ret_byte
 	ssize_t n = next_block(layer, ret_bytes);
 
 	if (n < 0) {
-		archive_set_error(tar, (int) -n, "%s", layer->source_err.text);
+		layer->lib->archive_set_error(tar, (int) -n, "%s", layer->source_err.text);
 		return -1;
 	}
 	return n;
@@ -122,38 +122,38 @@ static int open_packed(struct layer *layer, const struct layer_source *source)
 	struct archive_entry *entry;
 	int r;
 
-	layer->packed = archive_read_new();
+	layer->packed = layer->lib->archive_read_new();
 	if (!layer->packed)
 		return ARCHIVE_FATAL;
-	(void) archive_read_support_filter_gzip(layer->packed);
-	(void) archive_read_support_filter_zstd(layer->packed);
+	(void) layer->lib->archive_read_support_filter_gzip(layer->packed);
+	(void) layer->lib->archive_read_support_filter_zstd(layer->packed);
 	if (source->any_filter) {
-		(void) archive_read_support_filter_xz(layer->packed);
-		(void) archive_read_support_filter_bzip2(layer->packed);
+		(void) layer->lib->archive_read_support_filter_xz(layer->packed);
+		(void) layer->lib->archive_read_support_filter_bzip2(layer->packed);
 	}
-	(void) archive_read_support_format_raw(layer->packed);
-	(void) archive_read_support_format_empty(layer->packed);
+	(void) layer->lib->archive_read_support_format_raw(layer->packed);
+	(void) layer->lib->archive_read_support_format_empty(layer->packed);
 	if (source->fd >= 0)
-		r = archive_read_open_fd(layer->packed, source->fd, READ_SIZE);
+		r = layer->lib->archive_read_open_fd(layer->packed, source->fd, READ_SIZE);
 	else
-		r = archive_read_open_memory(layer->packed, source->bytes, source->len);
+		r = layer->lib->archive_read_open_memory(layer->packed, source->bytes, source->len);
 	if (r < ARCHIVE_WARN)
 		return r;
-	r = archive_read_next_header(layer->packed, &entry);
+	r = layer->lib->archive_read_next_header(layer->packed, &entry);
 	layer->is_empty = r == ARCHIVE_EOF;
 	return r == ARCHIVE_EOF ? ARCHIVE_OK : r;
 }
 
 static int tar_failure(struct layer *layer, struct resoluto_err *err)
 {
-	const char *text = archive_error_string(layer->tar);
+	const char *text = layer->lib->archive_error_string(layer->tar);
 
 	if (layer->failure < 0) {
 		if (err)
 			*err = layer->source_err;
 		return layer->failure;
 	}
-	if (archive_errno(layer->tar) == ENOMEM)
+	if (layer->lib->archive_errno(layer->tar) == ENOMEM)
 		return resoluto_fail(err, -ENOMEM, "read the tar");
 	return resoluto_fail(err, -EBADMSG, "is no intact tar: %s",
 	                     text_clean(text ? text : "unknown damage").text);
@@ -161,12 +161,12 @@ static int tar_failure(struct layer *layer, struct resoluto_err *err)
 
 static int open_tar(struct layer *layer, struct resoluto_err *err)
 {
-	layer->tar = archive_read_new();
+	layer->tar = layer->lib->archive_read_new();
 	if (!layer->tar)
 		return resoluto_fail(err, -ENOMEM, "read the tar");
-	(void) archive_read_support_format_tar(layer->tar);
-	(void) archive_read_support_format_empty(layer->tar);
-	if (archive_read_open(layer->tar, layer, NULL, feed_tar, NULL) < ARCHIVE_WARN)
+	(void) layer->lib->archive_read_support_format_tar(layer->tar);
+	(void) layer->lib->archive_read_support_format_empty(layer->tar);
+	if (layer->lib->archive_read_open(layer->tar, layer, NULL, feed_tar, NULL) < ARCHIVE_WARN)
 		return tar_failure(layer, err);
 	return 0;
 }
@@ -179,6 +179,9 @@ int layer_open(const struct layer_source *source, struct layer **ret_layer,
 
 	if (!layer)
 		return resoluto_fail(err, -ENOMEM, "open the layer");
+	r = archive_calls_load(&layer->lib, err);
+	if (r < 0)
+		return r;
 	layer->number = source->number;
 	layer->hash = source->hash;
 	digest_begin(&layer->digest);
@@ -199,28 +202,28 @@ void layer_close(struct layer **layer)
 	if (!*layer)
 		return;
 	if ((*layer)->tar)
-		(void) archive_read_free((*layer)->tar);
+		(void) (*layer)->lib->archive_read_free((*layer)->tar);
 	if ((*layer)->packed)
-		(void) archive_read_free((*layer)->packed);
+		(void) (*layer)->lib->archive_read_free((*layer)->packed);
 	free(*layer);
 	*layer = NULL;
 }
 
 uint64_t layer_packed_bytes(const struct layer *layer)
 {
-	la_int64_t n = archive_filter_bytes(layer->packed, -1);
+	la_int64_t n = layer->lib->archive_filter_bytes(layer->packed, -1);
 
 	return n > 0 ? (uint64_t) n : 0;
 }
 
-static int type_of(struct archive_entry *entry, const char *path, enum tree_type *ret_type,
-                   struct resoluto_err *err)
+static int type_of(const struct archive_calls *lib, struct archive_entry *entry, const char *path,
+                   enum tree_type *ret_type, struct resoluto_err *err)
 {
-	if (archive_entry_hardlink(entry)) {
+	if (lib->archive_entry_hardlink(entry)) {
 		*ret_type = TREE_HARDLINK;
 		return 0;
 	}
-	switch (archive_entry_filetype(entry)) {
+	switch (lib->archive_entry_filetype(entry)) {
 	case AE_IFREG:
 		*ret_type = TREE_FILE;
 		return 0;
@@ -242,16 +245,17 @@ static int type_of(struct archive_entry *entry, const char *path, enum tree_type
 	                     text_clean(path).text);
 }
 
-static int take_xattrs(struct archive_entry *entry, const char *path,
-                       struct tree_xattr **ret_xattrs, uint64_t *dropped, struct resoluto_err *err)
+static int take_xattrs(const struct archive_calls *lib, struct archive_entry *entry,
+                       const char *path, struct tree_xattr **ret_xattrs, uint64_t *dropped,
+                       struct resoluto_err *err)
 {
 	CLEANUP(tree_xattrs_free) struct tree_xattr *xattrs = NULL;
 	size_t count = 0, bytes = 0, size;
 	const void *value;
 	const char *name;
 
-	(void) archive_entry_xattr_reset(entry);
-	while (archive_entry_xattr_next(entry, &name, &value, &size) == ARCHIVE_OK) {
+	(void) lib->archive_entry_xattr_reset(entry);
+	while (lib->archive_entry_xattr_next(entry, &name, &value, &size) == ARCHIVE_OK) {
 		struct tree_xattr *xattr;
 		bool is_known = false;
 
@@ -284,7 +288,7 @@ static int take_xattrs(struct archive_entry *entry, const char *path,
 static int fill_member(struct layer *layer, struct archive_entry *entry,
                        struct tree_member *ret_member, uint64_t *dropped, struct resoluto_err *err)
 {
-	const char *path = archive_entry_pathname(entry);
+	const char *path = layer->lib->archive_entry_pathname(entry);
 	struct tree_member member = { .layer = layer->number, .ordinal = layer->ordinal };
 	int r;
 
@@ -292,25 +296,25 @@ static int fill_member(struct layer *layer, struct archive_entry *entry,
 		return resoluto_fail(err, -EBADMSG, "member %u has a name that cannot be read",
 		                     layer->ordinal);
 	member.path = path;
-	r = type_of(entry, path, &member.type, err);
+	r = type_of(layer->lib, entry, path, &member.type, err);
 	if (r < 0)
 		return r;
-	member.mode = (uint16_t) (archive_entry_perm(entry) & 07777);
-	member.uid = archive_entry_uid(entry);
-	member.gid = archive_entry_gid(entry);
-	member.mtime = archive_entry_mtime(entry);
+	member.mode = (uint16_t) (layer->lib->archive_entry_perm(entry) & 07777);
+	member.uid = layer->lib->archive_entry_uid(entry);
+	member.gid = layer->lib->archive_entry_gid(entry);
+	member.mtime = layer->lib->archive_entry_mtime(entry);
 	if (member.type == TREE_FILE) {
-		if (archive_entry_size(entry) < 0)
+		if (layer->lib->archive_entry_size(entry) < 0)
 			return resoluto_fail(err, -EBADMSG, "member '%s' has a negative size",
 			                     text_clean(path).text);
-		member.size = (uint64_t) archive_entry_size(entry);
+		member.size = (uint64_t) layer->lib->archive_entry_size(entry);
 	}
 	if (member.type == TREE_HARDLINK)
-		member.target = archive_entry_hardlink(entry);
+		member.target = layer->lib->archive_entry_hardlink(entry);
 	else if (member.type == TREE_SYMLINK)
-		member.target = archive_entry_symlink(entry);
+		member.target = layer->lib->archive_entry_symlink(entry);
 	if (member.type != TREE_HARDLINK && member.type != TREE_DEVICE)
-		r = take_xattrs(entry, path, &member.xattrs, dropped, err);
+		r = take_xattrs(layer->lib, entry, path, &member.xattrs, dropped, err);
 	if (r < 0)
 		return r;
 	*ret_member = member;
@@ -321,7 +325,7 @@ int layer_next(struct layer *layer, struct tree_member *ret_member, uint64_t *dr
                struct resoluto_err *err)
 {
 	struct archive_entry *entry;
-	int r = archive_read_next_header(layer->tar, &entry);
+	int r = layer->lib->archive_read_next_header(layer->tar, &entry);
 
 	if (r == ARCHIVE_EOF)
 		return layer->failure < 0 ? tar_failure(layer, err) : 0;
@@ -334,7 +338,7 @@ int layer_next(struct layer *layer, struct tree_member *ret_member, uint64_t *dr
 
 ssize_t layer_read(struct layer *layer, void *bytes, size_t cap, struct resoluto_err *err)
 {
-	la_ssize_t n = archive_read_data(layer->tar, bytes, cap);
+	la_ssize_t n = layer->lib->archive_read_data(layer->tar, bytes, cap);
 
 	return n < 0 ? tar_failure(layer, err) : (ssize_t) n;
 }

@@ -6,14 +6,10 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/span.h"
 #include "secrets/dotenv.h"
 
 /* A stretch of the text. */
-struct span {
-	const char *at;
-	size_t len;
-};
-
 struct variable {
 	struct span name, value;
 	bool is_overridden; /* a later line has the same name */
@@ -49,17 +45,6 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-static struct span trim(struct span text)
-{
-	while (text.len > 0 && is_blank(text.at[0])) {
-		text.at++;
-		text.len--;
-	}
-	while (text.len > 0 && is_blank(text.at[text.len - 1]))
-		text.len--;
-	return text;
-}
-
 static bool is_name(struct span text)
 {
 	for (size_t i = 0; i < text.len; i++) {
@@ -79,7 +64,7 @@ static struct span without_export(struct span line)
 
 	if (line.len <= len || memcmp(line.at, word, len) != 0 || !is_blank(line.at[len]))
 		return line;
-	return trim((struct span){ line.at + len, line.len - len });
+	return span_trim((struct span){ line.at + len, line.len - len }, " \t");
 }
 
 /* Take one pair of quotes off.  False: the value begins with a quote and does not end with it. */
@@ -105,7 +90,7 @@ static int parse_line(struct span line, size_t number, struct variables *variabl
 
 	if (memchr(line.at, '\0', line.len))
 		return resoluto_fail(err, -EINVAL, "line %zu has a NUL byte", number);
-	line = trim(line);
+	line = span_trim(line, " \t");
 	if (line.len == 0 || line.at[0] == '#')
 		return 0;
 	line = without_export(line);
@@ -118,7 +103,7 @@ static int parse_line(struct span line, size_t number, struct variables *variabl
 		                     "line %zu: what is before '=' is no name of a variable "
 		                     "([A-Za-z_][A-Za-z0-9_]*)",
 		                     number);
-	value = trim((struct span){ equals + 1, line.len - name.len - 1 });
+	value = span_trim((struct span){ equals + 1, line.len - name.len - 1 }, " \t");
 	if (!unquote(&value))
 		return resoluto_fail(err, -EINVAL,
 		                     "line %zu: the quote that begins the value does not end it",
