@@ -3,13 +3,16 @@
 #
 # provision-kernel.sh - unpack (never install) a distribution's cloud kernel for the microVM.
 #
-#	scripts/provision-kernel.sh OUTDIR [--distro debian|ubuntu] [--deb FILE]... [--force]
+#	scripts/provision-kernel.sh OUTDIR [--distro debian|ubuntu] [--deb FILE]... [--module NAME]... [--force]
 #
 # Writes OUTDIR/vmlinux (what QEMU boots by PVH; on arm64 the Image), OUTDIR/modules/*.ko with
-# OUTDIR/modules/list (their names in the order in which they must be loaded) and OUTDIR/VERSION.
-# Needs apt (any user) or the package files given by --deb.  The place is changed at once or not at
-# all, and not when it already holds the same version.
+# OUTDIR/modules/list (their names in the order in which they must be loaded), OUTDIR/MACHINE, OUTDIR/SHA256SUMS
+# and OUTDIR/VERSION.  Needs apt (any user) or the package files given by --deb.  --module adds one to those of the
+# guest.  The place is changed at once or not at all, and not when it already holds the same version, unharmed.
 set -euo pipefail
+
+# shellcheck source=scripts/lib/kernel-dir.sh
+. "$(dirname "$0")/lib/kernel-dir.sh"
 
 readonly wanted_modules=(virtio_ring virtio virtio_mmio virtio_console virtio_blk squashfs overlay)
 readonly vmlinux_min_bytes=4000000
@@ -186,44 +189,36 @@ build() { # work debs...
 	esac
 	[ "$(stat -c %s "$work/out/vmlinux")" -ge $vmlinux_min_bytes ] || die "the unpacked kernel is too small"
 	: >"$work/out/modules/list"
-	for name in "${wanted_modules[@]}"; do
+	for name in "${wanted_modules[@]}" "${more_modules[@]}"; do
 		take_module "$work/root" "$work/out/modules" "$name"
 	done
+	machine_row "$distro" >"$work/out/MACHINE"
 	printf '%s %s\n' "$version" "$(sha256sum "$@" | sha256sum | cut -c 1-16)" >"$work/out/VERSION"
-	chmod -R u=rwX,go=rX "$work/out"
 }
 
-place() { # work outdir
-	mkdir -p "$(dirname "$2")"
-	mkdir -p "$2"
-	local old
-	rm -rf "$2/.new" "$2/.old"
-	mkdir "$2/.new" "$2/.old"
-	cp -r "$1/out/." "$2/.new/"
-	# VERSION goes first and comes last: whoever finds it finds all.
-	for old in VERSION vmlinux modules; do
-		[ ! -e "$2/$old" ] || mv "$2/$old" "$2/.old/$old"
-	done
-	for old in vmlinux modules VERSION; do
-		mv "$2/.new/$old" "$2/$old"
-	done
-	rm -rf "$2/.new" "$2/.old"
+# The row of src/runtime/microvm/cmdline.c for this kernel.
+machine_row() { # distro
+	case $arch-$1 in
+	arm64-*) echo aarch64-debian ;;
+	*-ubuntu) echo x86_64-ubuntu ;;
+	*) echo x86_64-debian ;;
+	esac
 }
 
-is_complete() { # outdir package
-	[ -s "$1/VERSION" ] && [ -s "$1/vmlinux" ] && [ -s "$1/modules/list" ] &&
-		[ "linux-image-$(cut -d' ' -f1 "$1/VERSION")" = "$2" ] || return 1
+is_there() { # outdir package
 	local name
-	while read -r name; do
-		[ -s "$1/modules/$name.ko" ] || return 1
-	done <"$1/modules/list"
+	for name in "${more_modules[@]}"; do
+		grep -qxs "${name//-/_}" "$1/modules/list" || return 1
+	done
+	kernel_dir_is_whole "$1" && [ "linux-image-$(cut -d' ' -f1 "$1/VERSION")" = "$2" ]
 }
 
-outdir="" distro="" force=no debs=()
+outdir="" distro="" force=no debs=() more_modules=()
 while [ $# -gt 0 ]; do
 	case $1 in
 	--distro) [ $# -gt 1 ] || usage; distro=$2; shift ;;
 	--deb) [ $# -gt 1 ] || usage; debs+=("$(realpath "$2")"); shift ;;
+	--module) [ $# -gt 1 ] || usage; more_modules+=("$2"); shift ;;
 	--force) force=yes ;;
 	-*) usage ;;
 	*) [ -z "$outdir" ] || usage; outdir=$1 ;;
@@ -238,9 +233,10 @@ readonly arch
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+distro=${distro:-$(host_distro)}
 if [ ${#debs[@]} -eq 0 ]; then
-	packages=$(resolve_packages "${distro:-$(host_distro)}" "$arch")
-	if [ $force = no ] && is_complete "$outdir" "$(head -1 <<<"$packages")"; then
+	packages=$(resolve_packages "$distro" "$arch")
+	if [ $force = no ] && is_there "$outdir" "$(head -1 <<<"$packages")"; then
 		say "$(cut -d' ' -f1 "$outdir/VERSION") is there"
 		exit 0
 	fi
@@ -251,5 +247,5 @@ if [ ${#debs[@]} -eq 0 ]; then
 	debs=("$work"/debs/*.deb)
 fi
 build "$work" "${debs[@]}"
-place "$work" "$outdir"
+kernel_dir_place "$work/out" "$outdir" || die "cannot put the kernel into $outdir"
 say "$(cut -d' ' -f1 "$outdir/VERSION"): vmlinux $(stat -c %s "$outdir/vmlinux") bytes, $(wc -l <"$outdir/modules/list") modules"

@@ -5,16 +5,20 @@
 
 # To build the product.
 BUILD_PACKAGES=(gcc libc6-dev binutils make meson ninja-build pkg-config python3
-	libarchive-dev libjansson-dev libisal-dev libseccomp-dev zlib1g-dev nettle-dev)
+	libarchive-dev libjansson-dev libisal-dev libseccomp-dev zlib1g-dev nettle-dev libc-ares-dev)
 # To run it and to provision it.
 case "$(uname -m)" in
 aarch64) QEMU_PACKAGE=qemu-system-arm ;;
 *) QEMU_PACKAGE=qemu-system-x86 ;;
 esac
 RUN_PACKAGES=("$QEMU_PACKAGE" squashfs-tools-ng skopeo mmdebstrap uidmap e2fsprogs lz4 zstd xz-utils util-linux)
+# To build the guest's kernel; its source is downloaded without being installed.
+KERNEL_PACKAGES=(gcc make flex bison bc patch tar xz-utils perl binutils libelf-dev)
 # To test it.
 TEST_PACKAGES=(g++ clang clang-format libclang-rt-14-dev docker-registry umoci squashfs-tools bzip2 python3-venv
-	shellcheck strace procps lsof jq bash fish zsh man-db file)
+	shellcheck strace procps lsof jq bash fish zsh man-db file iproute2 nftables dnsmasq-base nginx-light openssl)
+# To build and boot the guest of the other architecture.
+FULL_PACKAGES=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-system-arm)
 
 missing_packages() { # names...
 	local name
@@ -33,9 +37,30 @@ as_root() {
 	fi
 }
 
+POLICY=/usr/sbin/policy-rc.d
+POLICY_LINE='# of resoluto-sandbox: services that are being installed are not started'
+
+# Nothing that is installed is started (nginx would take port 80): tests start what they need, where they need it.
+# A policy that is there already is somebody's; one of ours that was left behind is taken away.
+hold_services() {
+	[ ! -e "$POLICY" ] || return 0
+	printf '#!/bin/sh\n%s\nexit 101\n' "$POLICY_LINE" | as_root tee "$POLICY" >/dev/null
+	as_root chmod 0755 "$POLICY"
+}
+
+release_services() {
+	if grep -qxF "$POLICY_LINE" "$POLICY" 2>/dev/null; then
+		as_root rm -f "$POLICY"
+	fi
+}
+
 apt_install() { # names...
+	local rc=0
+	hold_services
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 \
-		-y -q --no-install-recommends install "$@"
+		-y -q --no-install-recommends install "$@" || rc=$?
+	release_services
+	return "$rc"
 }
 
 update_and_install() { # names...
@@ -55,14 +80,16 @@ explain_packages() {
 	This system has no apt-get, so nothing was installed.  Install with your package manager:
 
 	  to build   a C compiler, make, meson (0.63 or later), ninja, pkg-config, python3, and the development
-	             files of libarchive, jansson, isa-l (optional), libseccomp, zlib and nettle; static libraries
+	             files of libarchive, jansson, isa-l (optional), libseccomp, zlib, nettle and c-ares; static libraries
 	             (.a) of the C library, jansson and zlib for the runner in the guest
 	  to run     qemu-system-x86_64 (7.2 or later), skopeo, tar2sqfs (squashfs-tools-ng), mkfs.ext4 (e2fsprogs)
+	  for a guest kernel of our own   flex, bison, bc, patch, xz, perl, libelf's development files, and the
+	             source of Linux 6.1: scripts/build-guest-kernel.sh DIR --source linux-6.1.tar.xz
 
 	and call this script again with --skip-packages and
 
-	  --kernel FILE      an uncompressed x86_64 kernel (vmlinux) with virtio-mmio, virtio-blk, virtio-console,
-	                     squashfs, overlayfs and ext4 built in
+	  --kernel FILE      DIR/vmlinux of that script, or an uncompressed x86_64 kernel (vmlinux) with virtio-mmio,
+	                     virtio-blk, virtio-console, squashfs, overlayfs and ext4 built in
 	  --base-image REF   an image with python3: a registry reference, oci:DIR, docker-archive:FILE,
 	                     tar:FILE or rootfs:DIR
 
@@ -70,12 +97,23 @@ explain_packages() {
 	EOF
 }
 
+# (Without process substitution: a small system has no /dev/fd.)
 ensure_packages() { # names...
 	local missing
-	mapfile -t missing < <(missing_packages "$@")
+	read -r -a missing <<<"$(missing_packages "$@" | tr '\n' ' ')"
 	if [ "${#missing[@]}" -eq 0 ]; then
 		say "    packages: all ${#} are installed"
 		return 0
 	fi
 	step "installing ${#missing[@]} packages (${missing[*]:0:4}${missing[4]:+ ...})" update_and_install "${missing[@]}"
+}
+
+# Where nothing may be installed: what is not there is named before anything is tried, and with all of it what to do.
+# A note only: the same things may have come another way than by dpkg.
+note_missing_packages() { # names...
+	local missing
+	command -v dpkg-query >/dev/null || return 0
+	read -r -a missing <<<"$(missing_packages "$@" | tr '\n' ' ')"
+	[ "${#missing[@]}" -eq 0 ] ||
+		say "    note: packages are missing; unless you have their like:  apt-get install ${missing[*]}"
 }

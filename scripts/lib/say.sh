@@ -20,17 +20,28 @@ show_log_tail() {
 	tail -n 30 "$STEP_LOG" >&2
 }
 
-# The moving line: elapsed seconds until the process ends.
+# How far a step is, if it can tell: the name of a function that prints a percentage.
+STEP_PROGRESS=
+
+# Until the process ends: a moving line with the seconds and how far it is, or a line at every ten per cent.
 watch_step() { # label pid start
+	local now='' shown=0
 	while kill -0 "$2" 2>/dev/null; do
-		printf '\r\033[K==> %s ... %ds' "$1" "$(($(date +%s) - $3))" >&2
+		[ -z "$STEP_PROGRESS" ] || now=$("$STEP_PROGRESS")
+		if [ -t 2 ]; then
+			printf '\r\033[K==> %s ... %ds%s' "$1" "$(($(date +%s) - $3))" "${now:+, $now %}" >&2
+		elif [ -n "$now" ] && [ "$((now / 10))" -gt "$shown" ]; then
+			shown=$((now / 10))
+			say "    $now %"
+		fi
 		sleep 0.5
 	done
-	printf '\r\033[K' >&2
+	[ ! -t 2 ] || printf '\r\033[K' >&2
 }
 
-# step LABEL COMMAND...: run it with its output in the log; a failure shows the end of the log and leaves.
-step() {
+# try_step LABEL COMMAND...: run it with its output in the log; returns its exit code.  In a function that is run so `set -e`
+# does nothing, as always where an exit code is asked for: it says itself where it ends.
+try_step() {
 	local label=$1 start pid rc=0
 	shift
 	start=$(date +%s)
@@ -38,22 +49,35 @@ step() {
 	"$@" >>"$STEP_LOG" 2>&1 </dev/null &
 	pid=$!
 	STEP_PID=$pid
-	if [ -t 2 ]; then
+	[ -t 2 ] || say "==> $label"
+	if [ -t 2 ] || [ -n "$STEP_PROGRESS" ]; then
 		watch_step "$label" "$pid" "$start"
-	else
-		say "==> $label"
 	fi
 	wait "$pid" || rc=$?
 	STEP_PID=
+	[ "$rc" -ne 0 ] || say "    $label: done in $(($(date +%s) - start)) s"
+	return "$rc"
+}
+
+# The same; a failure shows the end of the log and leaves.
+step() {
+	local rc=0
+	try_step "$@" || rc=$?
 	if [ "$rc" -ne 0 ]; then
 		show_log_tail
-		die "$label failed (exit code $rc)"
+		die "$1 failed (exit code $rc)"
 	fi
-	say "    $label: done in $(($(date +%s) - start)) s"
+}
+
+# A step ends with who started it, and before what it works on is removed.
+stop_step() {
+	[ -n "$STEP_PID" ] || return 0
+	kill "$STEP_PID" 2>/dev/null || true
+	wait "$STEP_PID" 2>/dev/null || true
+	STEP_PID=
 }
 
 STEP_PID=
-# shellcheck disable=SC2064
-trap '[ -z "$STEP_PID" ] || kill "$STEP_PID" 2>/dev/null' EXIT
+trap stop_step EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
