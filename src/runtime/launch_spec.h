@@ -12,5 +12,8 @@
 /* -EINVAL, with what is wrong, unless the spec has this version's size, a run id, an image, a
  * conduit, a prefix that can be a key, and KEY=VALUE in env and labels. */
 int runtime_check_spec(const struct resoluto_launch_spec *spec, struct resoluto_err *err);
+/* For runtimes without egress: -EOPNOTSUPP if any is asked for. */
+int runtime_refuse_egress(const struct resoluto_launch_spec *spec, const char *runtime,
+                          struct resoluto_err *err);
 /* Whether labels hold every one of wanted (both NULL-terminated KEY=VALUE, both may be NULL). */
 bool runtime_labels_match(const char *const *labels, const char *const *wanted);

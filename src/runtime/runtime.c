@@ -56,6 +56,16 @@ int runtime_check_spec(const struct resoluto_launch_spec *spec, struct resoluto_
 	return r < 0 ? r : check_pairs("label", spec->labels, err);
 }
 
+int runtime_refuse_egress(const struct resoluto_launch_spec *spec, const char *runtime,
+                          struct resoluto_err *err)
+{
+	if (!spec->egress_learn && (!spec->egress_allow || !spec->egress_allow[0]))
+		return 0;
+	return resoluto_fail(err, -EOPNOTSUPP,
+	                     "egress: the runtime '%s' cannot reach anything; microvm can",
+	                     runtime);
+}
+
 bool runtime_labels_match(const char *const *labels, const char *const *wanted)
 {
 	for (; wanted && *wanted; wanted++) {

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "runtime/launch_spec.h"
 
 struct sandbox {
@@ -19,7 +20,7 @@ struct sandbox {
 	uintptr_t serial;    /* what its handle's state holds */
 	struct strv labels;  /* owned */
 	size_t status_index; /* into the script's statuses */
-	bool takes_stdin;
+	bool takes_stdin, is_kept;
 	struct sandbox *next;
 };
 
@@ -91,6 +92,8 @@ static int fake_launch(struct resoluto_runtime *base, const struct resoluto_laun
 
 	fake->launches++;
 	r = runtime_check_spec(spec, err);
+	if (r == 0)
+		r = runtime_refuse_egress(spec, base->ops->name, err);
 	if (r < 0)
 		return r;
 	if (has_id(runtime, spec->id))
@@ -263,6 +266,85 @@ static int fake_isolation(struct resoluto_runtime *base, struct resoluto_handle 
 	return 0;
 }
 
+/* Nothing here depends on who launched it. */
+static int fake_detach(struct resoluto_runtime *base, struct resoluto_handle *handle,
+                       struct resoluto_err *err)
+{
+	struct sandbox *sandbox = find(fake_of(base), handle);
+
+	fake_of(base)->fake->detaches++;
+	if (!sandbox)
+		return no_such(handle, err);
+	sandbox->takes_stdin = false;
+	sandbox->is_kept = true;
+	handle->state = NULL;
+	return 0;
+}
+
+static int fake_attach(struct resoluto_runtime *base, const char *id,
+                       struct resoluto_handle *ret_handle, struct resoluto_err *err)
+{
+	struct fake_runtime *runtime = fake_of(base);
+
+	runtime->fake->attaches++;
+	for (struct sandbox *at = runtime->sandboxes; at; at = at->next) {
+		if (strcmp(at->id, id) != 0)
+			continue;
+		*ret_handle = (struct resoluto_handle){ .state = (void *) at->serial };
+		memcpy(ret_handle->id, at->id, sizeof(ret_handle->id));
+		return 0;
+	}
+	return resoluto_fail(err, -ENOENT, "no sandbox '%.60s'", id);
+}
+
+static bool has_ended(const struct resoluto_status *status)
+{
+	return status->phase == RESOLUTO_PHASE_SUCCEEDED || status->phase == RESOLUTO_PHASE_FAILED;
+}
+
+/* Its words outlive the sandbox: each() may destroy it. */
+static int tell(const struct fake_runtime *runtime, const struct sandbox *sandbox,
+                resoluto_sandbox_fn *each, void *ctx)
+{
+	const struct resoluto_fake *fake = runtime->fake;
+	CLEANUP(strv_done) struct strv labels = { 0 };
+	char id[RESOLUTO_ID_MAX + 1];
+	struct resoluto_sandbox_info info = {
+		.id = memcpy(id, sandbox->id, sizeof(id)),
+		.image = "fake",
+		.status = { .phase = RESOLUTO_PHASE_RUNNING, .exit_code = -1 },
+		.is_kept = sandbox->is_kept,
+		.created = 1,
+	};
+
+	if (fake->status_count > 0)
+		info.status = fake->statuses[sandbox->status_index];
+	info.is_alive = !has_ended(&info.status);
+	if (strv_add_all(&labels, (const char *const *) sandbox->labels.items) < 0)
+		return -ENOMEM;
+	info.labels = (const char *const *) labels.items;
+	return each(ctx, &info);
+}
+
+static int fake_list(struct resoluto_runtime *base, const char *const *labels,
+                     resoluto_sandbox_fn *each, void *ctx, struct resoluto_err *err)
+{
+	struct fake_runtime *runtime = fake_of(base);
+	struct sandbox *next;
+
+	runtime->fake->lists++;
+	for (struct sandbox *at = runtime->sandboxes; at; at = next) {
+		int r = 0;
+
+		next = at->next;
+		if (runtime_labels_match((const char *const *) at->labels.items, labels))
+			r = tell(runtime, at, each, ctx);
+		if (r != 0)
+			return r < 0 ? r : 0;
+	}
+	return 0;
+}
+
 static void fake_close(struct resoluto_runtime *base)
 {
 	struct fake_runtime *runtime = fake_of(base);
@@ -284,6 +366,9 @@ static const struct resoluto_runtime_ops runtime_fake = {
 	.close_stdin = fake_close_stdin,
 	.signal = fake_signal,
 	.isolation = fake_isolation,
+	.detach = fake_detach,
+	.attach = fake_attach,
+	.list = fake_list,
 	.close = fake_close,
 };
 

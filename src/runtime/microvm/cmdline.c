@@ -20,7 +20,9 @@ enum {
 	ON_TCG = 1,
 	ON_KVM = 2,
 	ON_SCRATCH = 4,
-	ON_HZ = 8, /* the row knows CONFIG_HZ */
+	ON_HZ = 8,    /* the row knows CONFIG_HZ */
+	ON_CPUS = 16, /* more than one */
+	ON_NET = 32,  /* with egress */
 };
 
 /* {name} in a word is replaced by a value of the input. */
@@ -34,6 +36,7 @@ struct machine_row {
 	const char *name;
 	const char *qemu;
 	bool has_tsc;
+	bool leaves_by_reset;
 	unsigned hz; /* CONFIG_HZ of the row's kernel; 0: differs between its releases */
 	const struct argument *machine;      /* up to one without words */
 	const struct argument *kernel_words; /* the kernel command line, one word each */
@@ -45,6 +48,7 @@ static const struct argument common[] = {
 	{ 0, { "-no-user-config" }, "files in /etc/qemu cannot add one either" },
 	{ 0, { "-display", "none" }, "no window, no VNC" },
 	{ 0, { "-no-reboot" }, "a reboot or a panic ends the process" },
+	{ 0, { "-S" }, "it goes when the monitor listens, else an early end is not heard" },
 	{ 0,
 	  { "-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny" },
 	  "QEMU's own filter, behind ours" },
@@ -86,6 +90,8 @@ static const struct argument common[] = {
 	{ 0,
 	  { "-device", "virtserialport,nr=2,chardev=conduit,name=conduit" },
 	  "found by its name" },
+	{ ON_NET, { "-chardev", "socket,id=net,fd={net}" }, "to the gateway, and nowhere else" },
+	{ ON_NET, { "-device", "virtserialport,nr=3,chardev=net,name=net" }, "found by its name" },
 	{ 0, { "-kernel", "/proc/self/fd/{kernel}" }, "QEMU opens kernels by name only" },
 	{ 0, { "-initrd", "/proc/self/fd/{initrd}" }, "as above" },
 	{ 0 },
@@ -95,7 +101,10 @@ static const struct argument x86_machine[] = {
 	{ 0,
 	  { "-M", "microvm,rtc=on" },
 	  "no PCI, no firmware to walk; without the clock chip it waits a second" },
-	{ ON_TCG, { "-accel", "tcg" }, "what provisioning recorded" },
+	{ ON_TCG,
+	  { "-accel", "tcg,thread=single" },
+	  "this kernel patches itself, and with a thread per CPU QEMU may keep what it was: a "
+	  "hang" },
 	{ ON_KVM, { "-accel", "kvm" }, "what provisioning recorded; fails where it is not there" },
 	{ ON_TCG, { "-cpu", "max" }, "all that TCG can do" },
 	{ ON_KVM, { "-cpu", "host" }, "all that the CPU can do" },
@@ -116,9 +125,40 @@ static const struct argument x86_kernel_words[] = {
 	{ 0 },
 };
 
+static const struct argument x86_built_machine[] = {
+	{ 0,
+	  { "-M", "microvm,rtc=on,acpi=off" },
+	  "as above, and without tables that somebody would have to interpret: 35 ms" },
+	{ ON_TCG, { "-accel", "tcg" }, "what provisioning recorded" },
+	{ ON_KVM, { "-accel", "kvm" }, "what provisioning recorded; fails where it is not there" },
+	{ ON_TCG, { "-cpu", "max" }, "all that TCG can do" },
+	{ ON_KVM, { "-cpu", "host" }, "all that the CPU can do" },
+	{ 0 },
+};
+
+/* The words lapic_timer_hz and keepinit are patches of guest-kernel/. */
+static const struct argument x86_built_kernel_words[] = {
+	{ 0, { "console=ttyS0" }, "a panic is told by its text" },
+	{ 0, { "quiet" }, "each character costs an exit" },
+	{ 0, { "reboot=t" }, "the only way out of a machine without ACPI" },
+	{ 0, { "panic=-1" }, "at once: the reset ends QEMU" },
+	{ 0,
+	  { "lapic_timer_hz=1000000000" },
+	  "the rate of QEMU's and KVM's local APIC: no calibration loop of 100 ms" },
+	{ 0, { "no_timer_check" }, "the timer of this machine is known to work" },
+	{ ON_TCG,
+	  { "tsc_early_khz={tsc}" },
+	  "measured under emulation it hangs one boot in eight" },
+	{ ON_TCG, { "tsc=reliable" }, "else the watchdog falls back to jiffies" },
+	{ ON_TCG | ON_CPUS, { "lpj={lpj}" }, "no calibration loop for the further CPUs: 76 ms" },
+	{ ON_TCG, { "noreplace-smp" }, "each patched code page throws translations away" },
+	{ ON_TCG, { "keepinit" }, "so does each freed one; the under 1 MB is not missed" },
+	{ 0 },
+};
+
 static const struct argument aarch64_machine[] = {
 	{ 0, { "-M", "virt" }, "the board of no vendor; its virtio-mmio slots serve the devices" },
-	{ ON_TCG, { "-accel", "tcg" }, "what provisioning recorded" },
+	{ ON_TCG, { "-accel", "tcg,thread=single" }, "as on x86" },
 	{ ON_KVM, { "-accel", "kvm" }, "what provisioning recorded; fails where it is not there" },
 	{ ON_TCG, { "-cpu", "max" }, "all that TCG can do" },
 	{ ON_KVM, { "-cpu", "host" }, "all that the CPU can do" },
@@ -132,7 +172,33 @@ static const struct argument aarch64_kernel_words[] = {
 	{ 0 },
 };
 
+static const struct argument aarch64_built_machine[] = {
+	{ 0,
+	  { "-M", "virt,acpi=off" },
+	  "as above, without tables: the kernel reads the device tree" },
+	{ ON_TCG, { "-accel", "tcg" }, "what provisioning recorded" },
+	{ ON_KVM, { "-accel", "kvm" }, "what provisioning recorded; fails where it is not there" },
+	{ ON_TCG, { "-cpu", "max" }, "all that TCG can do" },
+	{ ON_KVM, { "-cpu", "host" }, "all that the CPU can do" },
+	{ 0 },
+};
+
 static const struct machine_row rows[] = {
+	{
+		.name = "x86_64-built",
+		.qemu = "qemu-system-x86_64",
+		.has_tsc = true,
+		.leaves_by_reset = true,
+		.hz = 250,
+		.machine = x86_built_machine,
+		.kernel_words = x86_built_kernel_words,
+	},
+	{
+		.name = "aarch64-built",
+		.qemu = "qemu-system-aarch64",
+		.machine = aarch64_built_machine,
+		.kernel_words = aarch64_kernel_words,
+	},
 	{
 		.name = "x86_64-debian",
 		.qemu = "qemu-system-x86_64",
@@ -200,9 +266,19 @@ const char *machine_name(const struct machine_row *row)
 	return row->name;
 }
 
+const char *machine_kernel_kind(const struct machine_row *row)
+{
+	return strchr(row->name, '-') + 1;
+}
+
 const char *machine_qemu(const struct machine_row *row)
 {
 	return row->qemu;
+}
+
+bool machine_leaves_by_reset(const struct machine_row *row)
+{
+	return row->leaves_by_reset;
 }
 
 bool machine_needs_tsc(const struct machine_row *row, enum accel accel)
@@ -236,6 +312,7 @@ static void fill_values(const struct cmdline_input *input, struct value ret[VALU
 		{ "console", (uint64_t) fds->console },
 		{ "control", (uint64_t) fds->control },
 		{ "conduit", (uint64_t) fds->conduit },
+		{ "net", (uint64_t) fds->net },
 	};
 
 	memcpy(ret, values, sizeof(values));
@@ -288,6 +365,10 @@ static bool counts(const struct cmdline_input *input, unsigned when)
 		return false;
 	if ((when & ON_HZ) && !input->row->hz)
 		return false;
+	if ((when & ON_CPUS) && input->cpus < 2)
+		return false;
+	if ((when & ON_NET) && input->fds.net < 0)
+		return false;
 	return !(when & ON_SCRATCH) || input->fds.scratch >= 0;
 }
 
@@ -312,6 +393,7 @@ static int add_arguments(const struct cmdline_input *input, const struct argumen
 	for (size_t i = 0; arguments[i].words[0]; i++) {
 		int r = 0;
 
+		assert(arguments[i].reason);
 		if (counts(input, arguments[i].when))
 			r = add_argument(input, &arguments[i], argv);
 		if (r < 0)
@@ -327,6 +409,7 @@ static int add_kernel_words(const struct cmdline_input *input, struct strv *argv
 	int r = 0;
 
 	for (size_t i = 0; words[i].words[0] && r == 0; i++) {
+		assert(words[i].reason);
 		if (!counts(input, words[i].when))
 			continue;
 		if (line.len > 0)

@@ -34,21 +34,26 @@ enum accel accel_from_name(const char *name); /* ACCEL_COUNT: neither */
 
 struct machine_row;
 
-/* By its name, as in RESOLUTO_LOCAL_MACHINE: "x86_64-debian", "x86_64-ubuntu", "aarch64-debian".  NULL: no such row. */
+/* By its name, as in RESOLUTO_LOCAL_MACHINE: architecture and whose kernel it is, "x86_64-built" (our own),
+ * "aarch64-built", "x86_64-debian", "x86_64-ubuntu", "aarch64-debian".  NULL: no such row. */
 const struct machine_row *machine_find(const char *name);
 /* The row for the architecture this was compiled for; NULL: none. */
 const struct machine_row *machine_default(void);
 /* In the order of the table; NULL behind the last. */
 const struct machine_row *machine_at(unsigned index);
 const char *machine_name(const struct machine_row *row);
-const char *machine_qemu(const struct machine_row *row); /* program looked up in PATH */
+const char *machine_kernel_kind(const struct machine_row *row); /* "built", "debian", "ubuntu" */
+const char *machine_qemu(const struct machine_row *row);        /* program looked up in PATH */
+/* It has no switch: who is done resets it. */
+bool machine_leaves_by_reset(const struct machine_row *row);
 /* Whether the row's kernel wants the host's TSC rate under this acceleration. */
 bool machine_needs_tsc(const struct machine_row *row, enum accel accel);
 
-/* Numbers of the descriptors QEMU inherits; scratch is -1 if there is none. */
+/* Numbers of the descriptors QEMU inherits; scratch and net are -1 if there is none. */
 struct cmdline_fds {
 	int kernel, initrd, rootfs, inbox, scratch;
 	int qmp, console, control, conduit;
+	int net; /* to the gateway: only with egress */
 };
 
 struct cmdline_input {

@@ -2,8 +2,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/kvm.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -56,4 +61,25 @@ int host_boot_id(char ret_id[BOOT_ID_SIZE], struct resoluto_err *err)
 		return resoluto_fail(err, -EBADMSG, "read this host's boot id");
 	memcpy(ret_id, text.data, BOOT_ID_SIZE);
 	return 0;
+}
+
+static bool group_may(const struct stat *st)
+{
+	return st->st_gid != 0 && (st->st_mode & (S_IRGRP | S_IWGRP)) == (S_IRGRP | S_IWGRP);
+}
+
+struct host_kvm host_kvm(void)
+{
+	CLEANUP(fd_close) int fd = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return (struct host_kvm){ .state = KVM_CLOSED, .code = -errno };
+	if (ioctl(fd, KVM_GET_API_VERSION, 0) != KVM_API_VERSION)
+		return (struct host_kvm){ .state = KVM_OTHER };
+	if (geteuid() != 0 || (st.st_mode & (S_IROTH | S_IWOTH)) == (S_IROTH | S_IWOTH))
+		return (struct host_kvm){ .state = KVM_USABLE };
+	if (!group_may(&st))
+		return (struct host_kvm){ .state = KVM_ROOTS_ALONE };
+	return (struct host_kvm){ .state = KVM_USABLE, .gid = st.st_gid };
 }

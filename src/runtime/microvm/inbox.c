@@ -181,13 +181,44 @@ static int copy_archive(struct resoluto_conduit *conduit, struct builder *builde
 	return 0;
 }
 
+/* The key of the archives' directory, with room for the longest archive name behind it. */
+static int make_key(const char *prefix, char ret_key[RESOLUTO_KEY_MAX + 1],
+                    struct resoluto_err *err)
+{
+	if (strlen(prefix) + INBOX_NAME_SIZE + sizeof("/inbox/") > RESOLUTO_KEY_MAX + 1)
+		return resoluto_fail(err, -EINVAL, "the store prefix is too long");
+	snprintf(ret_key, RESOLUTO_KEY_MAX + 1, "%s/inbox/", prefix);
+	return 0;
+}
+
+static int list_archives(struct resoluto_conduit *conduit, struct builder *builder,
+                         struct resoluto_err *err)
+{
+	int r = resoluto_conduit_list(conduit, builder->inbox_key, note_archive, builder, err);
+
+	return r < 0 ? resoluto_fail_in(err, r, "list the input archives") : 0;
+}
+
+int inbox_has_archives(struct resoluto_conduit *conduit, const char *prefix, bool *ret,
+                       struct resoluto_err *err)
+{
+	char inbox_key[RESOLUTO_KEY_MAX + 1];
+	struct builder builder = { .inbox_key = inbox_key };
+	int r = make_key(prefix, inbox_key, err);
+
+	if (r == 0)
+		r = list_archives(conduit, &builder, err);
+	*ret = builder.count > 0;
+	return r;
+}
+
 static int fill(struct resoluto_conduit *conduit, struct builder *builder, struct resoluto_err *err)
 {
 	uint8_t block[INBOX_INDEX_SIZE];
-	int r = resoluto_conduit_list(conduit, builder->inbox_key, note_archive, builder, err);
+	int r = list_archives(conduit, builder, err);
 
 	if (r < 0)
-		return resoluto_fail_in(err, r, "list the input archives");
+		return r;
 	if (builder->is_over)
 		return resoluto_fail(err, -E2BIG, "more than %d archives beneath %s",
 		                     INBOX_ARCHIVES_MAX, builder->inbox_key);
@@ -210,12 +241,10 @@ int inbox_build(struct resoluto_conduit *conduit, const char *prefix, int dirfd,
 	CLEANUP(fd_close) int fd = -1;
 	char inbox_key[RESOLUTO_KEY_MAX + 1];
 	struct builder builder = { .inbox_key = inbox_key };
-	int r;
+	int r = make_key(prefix, inbox_key, err);
 
-	/* Room for the longest archive name behind it. */
-	if (strlen(prefix) + INBOX_NAME_SIZE + sizeof("/inbox/") > sizeof(inbox_key))
-		return resoluto_fail(err, -EINVAL, "the store prefix is too long");
-	snprintf(inbox_key, sizeof(inbox_key), "%s/inbox/", prefix);
+	if (r < 0)
+		return r;
 	fd = file_without_name(dirfd, INBOX_DISK_SIZE, err);
 	if (fd < 0)
 		return resoluto_fail_in(err, fd, "make the inbox disk");

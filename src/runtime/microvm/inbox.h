@@ -12,6 +12,7 @@
  * when a template is cloned.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -40,6 +41,10 @@ void inbox_index_write(const struct inbox_entry *entries, unsigned count,
 /* Pure: -EBADMSG if this is no index, or an entry is out of order, out of the disk or badly named. */
 int inbox_index_parse(const uint8_t block[INBOX_INDEX_SIZE], struct inbox_entry *ret_entries,
                       unsigned *ret_count);
+
+/* *ret: whether <prefix>/inbox/ holds an archive. */
+int inbox_has_archives(struct resoluto_conduit *conduit, const char *prefix, bool *ret,
+                       struct resoluto_err *err);
 
 /*
  * Make the disk of <prefix>/inbox/ as a file without a name in the directory dirfd.

@@ -42,6 +42,22 @@ static int add_env(json_t *env, const struct job *job, struct resoluto_err *err)
 	return 0;
 }
 
+/* Only so that the guest can answer names: the gateway has its own list. */
+static int add_egress(json_t *root, const struct job *job)
+{
+	json_t *egress = json_pack("{s[] sb sb}", "patterns", "learn", job->egress_learn, "wide",
+	                           job->egress_wide);
+	json_t *patterns = json_object_get(egress, "patterns");
+
+	if (!egress || json_object_set_new(root, "egress", egress) < 0)
+		return -ENOMEM;
+	for (const char *const *at = job->egress_allow; at && *at; at++) {
+		if (json_array_append_new(patterns, json_string(*at)) < 0)
+			return -EINVAL;
+	}
+	return 0;
+}
+
 int job_write(const struct job *job, struct buf *ret_json, struct resoluto_err *err)
 {
 	CLEANUP(json_done) json_t *env = json_object();
@@ -51,10 +67,13 @@ int job_write(const struct job *job, struct buf *ret_json, struct resoluto_err *
 
 	if (r < 0)
 		return r;
-	root = json_pack("{si sO sb sb s[]}", "schema", 1, "env", env, "stdin", job->has_stdin,
-	                 "scratch", job->has_scratch, "redact");
+	root = json_pack("{si sO sb sb sb s[]}", "schema", 1, "env", env, "stdin", job->has_stdin,
+	                 "scratch", job->has_scratch, "inbox", job->has_inbox, "redact");
 	if (!root)
 		return resoluto_fail(err, -ENOMEM, "write the job");
+	r = job->has_egress ? add_egress(root, job) : 0;
+	if (r < 0)
+		return resoluto_fail(err, r, "write the names of egress into the job");
 	r = json_write(&text, root);
 	if (r < 0 || text.len > FRAME_JOB_MAX)
 		return resoluto_fail(

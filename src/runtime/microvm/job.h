@@ -13,6 +13,10 @@ struct job {
 	const char *host_boot_id; /* becomes RESOLUTO_HOST_BOOT_IDS unless env has it */
 	bool has_stdin;
 	bool has_scratch;
+	bool has_inbox; /* archives are on the inbox disk */
+	bool has_egress;
+	const char *const *egress_allow; /* patterns */
+	bool egress_learn, egress_wide;
 };
 
 /* -E2BIG with the sizes when it is over FRAME_JOB_MAX; -EINVAL for a value that is not UTF-8. */

@@ -21,34 +21,46 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/path.h"
+#include "base/quantity.h"
 #include "conduit/local.h"
 #include "runtime/launch_spec.h"
+#include "runtime/microvm/door.h"
 #include "runtime/microvm/files.h"
+#include "runtime/microvm/gateway.h"
 #include "runtime/microvm/host.h"
 #include "runtime/microvm/images.h"
 #include "runtime/microvm/inbox.h"
 #include "runtime/microvm/job.h"
+#include "runtime/microvm/kernel.h"
 #include "runtime/microvm/run.h"
 #include "runtime/microvm/shim_config.h"
 #include "runtime/microvm/tsc.h"
 
 #define PROVISION "run scripts/local-backend-up.sh"
-#define KERNEL_VERSION_BYTES "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-+_~"
 
-enum { SHIM_START_MS = 30 * 1000 }; /* to start QEMU, on a very busy machine */
+enum {
+	/* From QEMU's start to HELLO: an emulated boot on a busy machine takes half a minute. */
+	BOOT_LIMIT_MS = 120 * 1000,
+	BOOT_LIMIT_MIN_MS = 1000,
+	BOOT_LIMIT_MAX_MS = 60 * 60 * 1000,
+	SHIM_FDS_ALWAYS = 13, /* descriptors of a shim that every run has */
+};
 
 /* Descriptors on their way to the shim. */
 struct files {
 	int config, job, kernel, initrd, rootfs, inbox, scratch;
 	int socket; /* the shim's end */
+	int door;
+	int net; /* QEMU's end of the gateway's socket; -1 without egress */
 };
 
-#define FILES_NONE ((struct files){ -1, -1, -1, -1, -1, -1, -1, -1 })
+#define FILES_NONE ((struct files){ -1, -1, -1, -1, -1, -1, -1, -1, -1, -1 })
 
 static void files_done(struct files *files)
 {
 	int *const all[] = { &files->config, &files->job,   &files->kernel,  &files->initrd,
-		             &files->rootfs, &files->inbox, &files->scratch, &files->socket };
+		             &files->rootfs, &files->inbox, &files->scratch, &files->socket,
+		             &files->door,   &files->net };
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		fd_close(all[i]);
@@ -118,12 +130,33 @@ static int use_claim(struct microvm *microvm, const char *id, struct claim **ret
 
 /* --- what is asked for --- */
 
+static int check_kvm(struct shim_config *config, struct resoluto_err *err)
+{
+	const struct host_kvm kvm = host_kvm();
+
+	switch (kvm.state) {
+	case KVM_USABLE:
+		config->kvm_gid = kvm.gid;
+		return 0;
+	case KVM_OTHER:
+		return resoluto_fail(err, -EOPNOTSUPP,
+		                     "/dev/kvm, which provisioning recorded "
+		                     "(RESOLUTO_LOCAL_ACCEL=kvm), is not KVM: " PROVISION " again");
+	case KVM_ROOTS_ALONE:
+		return resoluto_fail(err, -EACCES,
+		                     "/dev/kvm is root's alone, but QEMU does not run as root: "
+		                     "chgrp kvm /dev/kvm && chmod 660 /dev/kvm");
+	default:
+		return resoluto_fail(
+			err, kvm.code,
+			"open /dev/kvm, which provisioning recorded (RESOLUTO_LOCAL_ACCEL=kvm): "
+			"join its group, or " PROVISION " again");
+	}
+}
+
 static int check_accel(const struct microvm *microvm, struct shim_config *config,
                        struct resoluto_err *err)
 {
-	CLEANUP(fd_close) int kvm = -1;
-	struct stat st;
-
 	if (!microvm->accel)
 		return resoluto_fail(err, -EINVAL,
 		                     "RESOLUTO_LOCAL_ACCEL is not set: " PROVISION
@@ -132,22 +165,7 @@ static int check_accel(const struct microvm *microvm, struct shim_config *config
 	if (config->accel == ACCEL_COUNT)
 		return resoluto_fail(err, -EINVAL, "RESOLUTO_LOCAL_ACCEL=%s is neither kvm nor tcg",
 		                     microvm->accel);
-	if (config->accel == ACCEL_TCG)
-		return 0;
-	kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
-	if (kvm < 0 || fstat(kvm, &st) < 0)
-		return resoluto_fail(
-			err, -errno,
-			"open /dev/kvm, which provisioning recorded (RESOLUTO_LOCAL_ACCEL=kvm): "
-			"join its group, or " PROVISION " again");
-	if (geteuid() != 0 || (st.st_mode & (S_IROTH | S_IWOTH)) == (S_IROTH | S_IWOTH))
-		return 0;
-	if (st.st_gid == 0 || (st.st_mode & (S_IRGRP | S_IWGRP)) != (S_IRGRP | S_IWGRP))
-		return resoluto_fail(err, -EACCES,
-		                     "/dev/kvm is root's alone, but QEMU does not run as root: "
-		                     "chgrp kvm /dev/kvm && chmod 660 /dev/kvm");
-	config->kvm_gid = st.st_gid;
-	return 0;
+	return config->accel == ACCEL_KVM ? check_kvm(config, err) : 0;
 }
 
 static int check_size(const struct resoluto_launch_spec *spec, const struct host_memory *memory,
@@ -174,6 +192,23 @@ static int check_tsc(const struct microvm *microvm, struct shim_config *config,
 	return tsc_khz(microvm->state_dir, config->host_boot_id, &config->tsc_khz, err);
 }
 
+static int check_boot_limit(const struct microvm *microvm, struct shim_config *config,
+                            struct resoluto_err *err)
+{
+	const char *text = config_get(microvm->config, "RESOLUTO_LOCAL_BOOT_LIMIT");
+
+	config->boot_limit_ms = BOOT_LIMIT_MS;
+	if (!text || !*text)
+		return 0;
+	if (quantity_parse_duration(text, &config->boot_limit_ms, NULL) < 0 ||
+	    config->boot_limit_ms < BOOT_LIMIT_MIN_MS || config->boot_limit_ms > BOOT_LIMIT_MAX_MS)
+		return resoluto_fail(err, -EINVAL,
+		                     "RESOLUTO_LOCAL_BOOT_LIMIT=%s is not a time from 1s to 1h, as "
+		                     "in 120s",
+		                     text);
+	return 0;
+}
+
 static int fill_config(struct microvm *microvm, const struct resoluto_launch_spec *spec,
                        const struct host_memory *memory, struct shim_config *config,
                        struct resoluto_err *err)
@@ -190,9 +225,14 @@ static int fill_config(struct microvm *microvm, const struct resoluto_launch_spe
 	    sizeof(config->qemu))
 		return resoluto_fail(err, -ENAMETOOLONG, "the path of QEMU is too long");
 	config->deadline_ms = spec->deadline_ms;
+	config->dead_after_ms = spec->dead_after_ms;
+	config->quotas = spec->quotas;
+	config->has_net = gateway_is_needed(spec);
 	r = check_accel(microvm, config, err);
 	if (r == 0)
 		r = check_size(spec, memory, config, err);
+	if (r == 0)
+		r = check_boot_limit(microvm, config, err);
 	if (r == 0)
 		r = host_boot_id(config->host_boot_id, err);
 	return r < 0 ? r : check_tsc(microvm, config, err);
@@ -202,14 +242,20 @@ static int make_job(const struct resoluto_launch_spec *spec, const struct shim_c
                     struct files *files, struct resoluto_err *err)
 {
 	CLEANUP(buf_done) struct buf json = BUF_INIT(0);
-	const struct job job = {
+	struct job job = {
 		.env = spec->env,
 		.host_boot_id = config->host_boot_id,
 		.has_stdin = spec->has_stdin,
 		.has_scratch = config->has_scratch,
+		.has_egress = config->has_net,
+		.egress_allow = spec->egress_allow,
+		.egress_learn = spec->egress_learn,
+		.egress_wide = spec->egress_wide,
 	};
-	int r = job_write(&job, &json, err);
+	int r = inbox_has_archives(spec->conduit, spec->store_prefix, &job.has_inbox, err);
 
+	if (r == 0)
+		r = job_write(&job, &json, err);
 	if (r < 0)
 		return r;
 	files->job = file_in_memory("resoluto-job", json.data, json.len, err);
@@ -293,6 +339,13 @@ static int build_disks(const struct resoluto_launch_spec *spec, struct run *run,
 	return r;
 }
 
+/* The door of a boot before this one leads nowhere. */
+static int make_door(const struct run *run, struct files *files, struct resoluto_err *err)
+{
+	(void) unlinkat(run->claim->dir.fd, DOOR_NAME, 0);
+	return door_make(run->claim->dir.fd, &files->door, err);
+}
+
 /* rundir.h says why the sticky bit. */
 static int hand_over(const struct run *run, const struct shim_config *config,
                      struct resoluto_err *err)
@@ -306,6 +359,29 @@ static int hand_over(const struct run *run, const struct shim_config *config,
 		return resoluto_fail(err, -errno, "give the run's directories to user %u",
 		                     (unsigned) config->uid);
 	return 0;
+}
+
+static int start_gateway(struct microvm *microvm, const struct resoluto_launch_spec *spec,
+                         const struct shim_config *config, struct run *run, struct files *files,
+                         struct resoluto_err *err)
+{
+	CLEANUP(mem_free) char *program = NULL;
+	const char *proxy = spec->egress_proxy
+	                            ? spec->egress_proxy
+	                            : config_get(microvm->config, "RESOLUTO_EGRESS_PROXY");
+	struct gateway gateway = { .spec = spec,
+		                   .proxy = proxy && proxy[0] ? proxy : NULL,
+		                   .uid = config->uid,
+		                   .rundir_fd = run->claim->dir.fd };
+	int r;
+
+	if (!config->has_net)
+		return 0;
+	r = config_find_helper(microvm->config, GATEWAY_PROGRAM, &program, err);
+	if (r < 0)
+		return r;
+	gateway.program = program;
+	return gateway_start(&gateway, &run->gateway, &files->net, err);
 }
 
 static int make_config(const struct shim_config *config, struct files *files,
@@ -323,33 +399,38 @@ static int make_config(const struct shim_config *config, struct files *files,
 /* --- the shim --- */
 
 static int spawn_shim(const struct microvm *microvm, struct run *run, const struct files *files,
-                      struct resoluto_err *err)
+                      bool is_orphan, struct resoluto_err *err)
 {
 	static const char *const env[] = { "PATH=/usr/bin:/bin", "LC_ALL=C", NULL };
 	const char *const argv[] = { microvm->shim, NULL };
 	const int uid_lock = run->slot.uid_fd < 0 ? run->slot.fd : run->slot.uid_fd;
-	const struct proc_fd fds[] = {
-		{ files->socket, SHIM_FD_CALLER },   { files->config, SHIM_FD_CONFIG },
-		{ files->job, SHIM_FD_JOB },         { run->claim->dir.fd, SHIM_FD_RUN },
-		{ run->prefix_fd, SHIM_FD_PREFIX },  { run->claim->dir.lock, SHIM_FD_LOCK },
-		{ run->slot.fd, SHIM_FD_SLOT },      { uid_lock, SHIM_FD_UID },
-		{ files->kernel, SHIM_FD_KERNEL },   { files->initrd, SHIM_FD_INITRD },
-		{ files->rootfs, SHIM_FD_ROOTFS },   { files->inbox, SHIM_FD_INBOX },
-		{ files->scratch, SHIM_FD_SCRATCH },
+	struct proc_fd fds[SHIM_FD_END] = {
+		{ files->socket, SHIM_FD_CALLER },  { files->config, SHIM_FD_CONFIG },
+		{ files->job, SHIM_FD_JOB },        { run->claim->dir.fd, SHIM_FD_RUN },
+		{ run->prefix_fd, SHIM_FD_PREFIX }, { run->claim->dir.lock, SHIM_FD_LOCK },
+		{ run->slot.fd, SHIM_FD_SLOT },     { uid_lock, SHIM_FD_UID },
+		{ files->door, SHIM_FD_DOOR },      { files->kernel, SHIM_FD_KERNEL },
+		{ files->initrd, SHIM_FD_INITRD },  { files->rootfs, SHIM_FD_ROOTFS },
+		{ files->inbox, SHIM_FD_INBOX },
 	};
-	const size_t count = sizeof(fds) / sizeof(fds[0]) - (files->scratch < 0 ? 1 : 0);
+	size_t count = SHIM_FDS_ALWAYS;
 
+	if (files->scratch >= 0)
+		fds[count++] = (struct proc_fd){ files->scratch, SHIM_FD_SCRATCH };
+	if (files->net >= 0)
+		fds[count++] = (struct proc_fd){ files->net, SHIM_FD_NET };
 	/* A session of its own: the terminal's Ctrl-C is for the caller. */
 	return proc_spawn(&(struct proc_options){ .argv = argv,
 	                                          .env = env,
 	                                          .fds = fds,
 	                                          .fd_count = count,
-	                                          .new_session = true },
+	                                          .new_session = true,
+	                                          .is_orphan = is_orphan },
 	                  &run->shim, err);
 }
 
 static int start_shim(const struct microvm *microvm, struct run *run, struct files *files,
-                      struct resoluto_err *err)
+                      bool is_orphan, struct resoluto_err *err)
 {
 	int pair[2], r;
 
@@ -357,19 +438,31 @@ static int start_shim(const struct microvm *microvm, struct run *run, struct fil
 		return resoluto_fail(err, -errno, "make a socket for the shim");
 	run->socket = pair[0];
 	files->socket = pair[1];
-	r = spawn_shim(microvm, run, files, err);
+	r = spawn_shim(microvm, run, files, is_orphan, err);
 	files_done(files);
 	return r;
 }
 
+static void path_of_fd(int fd, char ret_path[PATH_MAX])
+{
+	char link[64];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, ret_path, PATH_MAX - 1);
+	ret_path[n > 0 ? n : 0] = '\0';
+}
+
 /* Its first hint says that QEMU runs and that it has locked itself down. */
-static int await_shim(struct run *run, struct resoluto_err *err)
+static int await_shim(struct run *run, uint64_t limit_ms, struct resoluto_err *err)
 {
 	struct run_state state;
-	int r = run_wait_news(run, 0, SHIM_START_MS);
+	int r = run_wait_news(run, 0, (int) shim_start_limit_ms(limit_ms));
 
 	if (r < 0)
-		return resoluto_fail(err, r, "hear from the shim");
+		return resoluto_fail(
+			err, r,
+			"hear from resoluto-shim, which starts QEMU (RESOLUTO_LOCAL_BOOT_LIMIT)");
 	if (!run->has_ended)
 		return 0;
 	r = run_read_state(run, &state, err);
@@ -382,9 +475,10 @@ static int await_shim(struct run *run, struct resoluto_err *err)
 	                     state.detail[0] ? state.detail : "the shim ended without a word");
 }
 
-static int record(const struct resoluto_launch_spec *spec, const struct run *run,
-                  struct resoluto_err *err)
+static int record(const struct resoluto_launch_spec *spec, const struct shim_config *config,
+                  const struct run *run, struct resoluto_err *err)
 {
+	char objects[PATH_MAX];
 	struct run_record record = {
 		.id = spec->id,
 		.labels = spec->labels,
@@ -392,7 +486,13 @@ static int record(const struct resoluto_launch_spec *spec, const struct run *run
 		.created = clock_wall(),
 		.caller_pid = getpid(),
 		.shim_pid = run->shim.pid,
+		.boot_id = config->host_boot_id,
+		.accel = run->accel,
+		.kernel = run->kernel,
+		.objects = objects,
 	};
+
+	path_of_fd(run->prefix_fd, objects);
 
 	/* One that is gone already has no start time, and needs none. */
 	(void) proc_start_time(record.caller_pid, &record.caller_start);
@@ -409,14 +509,20 @@ static int start(struct microvm *microvm, const struct resoluto_launch_spec *spe
 	if (r == 0)
 		r = build_disks(spec, run, files, err);
 	if (r == 0)
+		r = make_door(run, files, err);
+	if (r == 0)
+		r = run_state_reserve(run->claim->dir.fd, config->uid, err);
+	if (r == 0)
 		r = hand_over(run, config, err);
+	if (r == 0)
+		r = start_gateway(microvm, spec, config, run, files, err);
 	if (r == 0)
 		r = make_config(config, files, err);
 	if (r == 0)
-		r = start_shim(microvm, run, files, err);
+		r = start_shim(microvm, run, files, spec->outlives_caller, err);
 	if (r == 0)
-		r = record(spec, run, err);
-	return r < 0 ? r : await_shim(run, err);
+		r = record(spec, config, run, err);
+	return r < 0 ? r : await_shim(run, config->boot_limit_ms, err);
 }
 
 static void give_up(struct microvm *microvm, struct run *run)
@@ -432,47 +538,15 @@ static void give_up(struct microvm *microvm, struct run *run)
 		(void) microvm_drop_claim(microvm, claim, NULL);
 }
 
-/* What provisioning wrote beside the kernel: "6.1.0-44-cloud-amd64 0123456789abcdef". */
-static bool read_kernel_version(const char *dir, char ret[KERNEL_NAME_MAX])
-{
-	CLEANUP(buf_done) struct buf text = BUF_INIT(KERNEL_NAME_MAX);
-	char path[PATH_MAX];
-	int n = snprintf(path, sizeof(path), "%s/VERSION", dir);
-	size_t len;
-
-	if (n < 0 || (size_t) n >= sizeof(path) ||
-	    read_file_at(AT_FDCWD, path, KERNEL_NAME_MAX - 1, &text, NULL) < 0 || !text.data)
-		return false;
-	len = strspn(text.data, KERNEL_VERSION_BYTES);
-	if (len == 0 || text.data[0] < '0' || text.data[0] > '9')
-		return false;
-	snprintf(ret, KERNEL_NAME_MAX, "%.*s", (int) len, text.data);
-	return true;
-}
-
-/* Its version if provisioning recorded one, else its file's name. */
-static void name_kernel(const char *path, char ret[KERNEL_NAME_MAX])
-{
-	char real[PATH_MAX];
-	char *slash;
-
-	if (!realpath(path, real))
-		snprintf(real, sizeof(real), "%s", path);
-	slash = strrchr(real, '/');
-	if (slash) {
-		*slash = '\0';
-		if (read_kernel_version(real, ret))
-			return;
-	}
-	snprintf(ret, KERNEL_NAME_MAX, "%.*s", KERNEL_NAME_MAX - 1, slash ? slash + 1 : real);
-}
-
 static int prepare(struct microvm *microvm, const struct resoluto_launch_spec *spec,
                    struct shim_config *config, struct run *run, struct files *files,
                    struct resoluto_err *err)
 {
 	struct host_memory memory;
 	int r = runtime_check_spec(spec, err);
+
+	if (r == 0 && !microvm->row)
+		r = resoluto_fail(err, -EOPNOTSUPP, "this runtime was opened to read only");
 
 	if (r == 0)
 		r = host_memory(&memory, err);
@@ -500,13 +574,18 @@ int microvm_launch(struct resoluto_runtime *runtime, const struct resoluto_launc
 	r = prepare(microvm, spec, &config, run, &files, err);
 	if (r == 0)
 		r = use_claim(microvm, spec->id, &run->claim, err);
-	if (r == 0)
+	if (r == 0) {
+		kernel_describe(microvm->kernel, microvm->row, run->kernel);
+		snprintf(run->accel, sizeof(run->accel), "%s", microvm->accel);
 		r = start(microvm, spec, &config, run, &files, err);
+	}
 	if (r < 0) {
+		/* A gateway ends with QEMU's end of its socket. */
+		files_done(&files);
 		give_up(microvm, run);
 		return r;
 	}
-	name_kernel(microvm->kernel, run->kernel);
+	run->stdin_is_closed = !spec->has_stdin;
 	run->next = microvm->runs;
 	microvm->runs = run;
 	snprintf(ret_handle->id, sizeof(ret_handle->id), "%s", spec->id);

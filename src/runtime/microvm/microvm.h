@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 
+#include "base/buf.h"
 #include "resoluto/err.h"
 #include "resoluto/runtime.h"
 
@@ -23,6 +24,27 @@
  */
 int microvm_claim(struct resoluto_runtime *runtime, const char *id, char **ret_path,
                   struct resoluto_err *err);
+
+/* A claim on a run that another process made and perhaps lets live: attach then uses it, destroy leaves
+ * the directory, and microvm_release() removes it or closes it.  -ENOENT: there is no such run. */
+int microvm_open(struct resoluto_runtime *runtime, const char *id, char **ret_path,
+                 struct resoluto_err *err);
+/* Whether somebody has removed the run that this handle is attached to. */
+bool microvm_is_removed(const struct resoluto_handle *handle);
+
+/* A runtime for runs that are there: it needs no QEMU, and launch returns -EOPNOTSUPP. */
+int microvm_reader_new(const char *state_dir, struct resoluto_runtime **ret_runtime,
+                       struct resoluto_err *err);
+
+/* What the gateway of a run that is over wrote down (gateway.h): -ENOENT: it had no egress.  *ret_text: buf_done(). */
+int microvm_egress(struct resoluto_runtime *runtime, const char *id, struct buf *ret_text,
+                   struct resoluto_err *err);
+
+/* Remove what dead runs left that nobody wants to keep, and what was half removed. */
+int microvm_tidy(struct resoluto_runtime *runtime, struct resoluto_err *err);
+
+/* What is left of this run shall stay, however it ends, even if we do not live to release it. */
+int microvm_keep(struct resoluto_runtime *runtime, const char *id, struct resoluto_err *err);
 
 /* Give a claim back: remove the directory, or leave it there marked as kept.  A run that is still
  * alive is destroyed first.  No such claim: fine. */

@@ -12,6 +12,8 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/path.h"
+#include "runtime/microvm/door.h"
+#include "runtime/microvm/gateway.h"
 #include "runtime/microvm/json.h"
 #include "runtime/microvm/microvm.h"
 #include "runtime/microvm/run.h"
@@ -37,16 +39,12 @@ static int vm_status(struct resoluto_runtime *runtime, struct resoluto_handle *h
 	int r;
 
 	*ret_status = (struct resoluto_status){ .phase = RESOLUTO_PHASE_UNKNOWN, .exit_code = -1 };
-	if (!run)
+	if (!run || rundir_is_removed(run->claim->dir.fd))
 		return 0;
 	r = run_read_state(run, &state, err);
-	if (r < 0)
-		return r;
-	ret_status->phase = state.phase;
-	memcpy(ret_status->reason, state.reason, sizeof(state.reason));
-	if (run_state_is_final(&state))
-		ret_status->exit_code = state.phase == RESOLUTO_PHASE_SUCCEEDED ? 0 : 1;
-	return 0;
+	if (r == 0)
+		run_state_tell(&state, ret_status);
+	return r;
 }
 
 static void unlink_run(struct microvm *microvm, struct run *run)
@@ -61,8 +59,14 @@ static void unlink_run(struct microvm *microvm, struct run *run)
 static int end_run(struct microvm *microvm, struct run *run, struct resoluto_err *err)
 {
 	struct claim *claim = run->claim;
+	int r = 0;
 
-	run_end(run);
+	if (run->is_attached)
+		r = attached_end(run, err);
+	else
+		run_end(run);
+	if (r < 0)
+		return r;
 	unlink_run(microvm, run);
 	free(run);
 	claim->is_in_use = false;
@@ -72,10 +76,11 @@ static int end_run(struct microvm *microvm, struct run *run, struct resoluto_err
 static int vm_destroy(struct resoluto_runtime *runtime, struct resoluto_handle *handle,
                       struct resoluto_err *err)
 {
-	struct run *run = handle->state;
+	int r = handle->state ? end_run(microvm_of(runtime), handle->state, err) : 0;
 
-	handle->state = NULL;
-	return run ? end_run(microvm_of(runtime), run, err) : 0;
+	if (r != -EBUSY)
+		handle->state = NULL;
+	return r;
 }
 
 static int vm_sweep(struct resoluto_runtime *runtime, const char *const *labels,
@@ -146,7 +151,9 @@ static int vm_wait(struct resoluto_runtime *runtime, struct resoluto_handle *han
                    int timeout_ms, struct resoluto_err *err)
 {
 	struct run *run = handle->state;
-	struct pollfd polls[2] = { { .fd = -1 }, { .fd = extra_fd, .events = POLLIN } };
+	struct pollfd extra = { .fd = extra_fd, .events = POLLIN };
+	bool is_readable = false;
+	int r;
 
 	if (run && run->has_ended && !run->end_was_told) {
 		run->end_was_told = true;
@@ -155,24 +162,14 @@ static int vm_wait(struct resoluto_runtime *runtime, struct resoluto_handle *han
 	/* Taken in by another operation since: the caller may have looked before it came. */
 	if (run && run->news != run->told)
 		timeout_ms = 0;
-	if (run && !run->has_ended) {
-		polls[0] = (struct pollfd){ .fd = run->socket, .events = POLLIN };
-		if (run->out.len > 0)
-			polls[0].events |= POLLOUT;
-	}
-	if (poll(polls, 2, timeout_ms) < 0 && errno != EINTR)
-		return resoluto_fail(err, -errno, "wait for run %s", handle->id);
-	if (run && !run->has_ended) {
-		int r = run_flush(run);
-
-		if (r == 0)
-			r = run_receive(run);
-		if (r < 0)
-			return resoluto_fail(err, r, "hear from the shim");
-	}
-	if (run)
+	if (run) {
+		r = run_poll(run, extra_fd, timeout_ms, &is_readable);
 		run->told = run->news;
-	return polls[1].revents ? 1 : 0;
+	} else {
+		r = poll(&extra, 1, timeout_ms) < 0 && errno != EINTR ? -errno : 0;
+		is_readable = extra.revents != 0;
+	}
+	return r < 0 ? resoluto_fail(err, r, "wait for run %s", handle->id) : is_readable;
 }
 
 static ssize_t vm_send_stdin(struct resoluto_runtime *runtime, struct resoluto_handle *handle,
@@ -181,7 +178,7 @@ static ssize_t vm_send_stdin(struct resoluto_runtime *runtime, struct resoluto_h
 	struct run *run = handle->state;
 	int r;
 
-	if (!run || run->has_ended || run->stdin_is_closed)
+	if (!run || run->has_ended || run->stdin_is_closed || run->is_attached)
 		return -EPIPE;
 	r = run_receive(run);
 	if (r == 0)
@@ -209,7 +206,7 @@ static int vm_close_stdin(struct resoluto_runtime *runtime, struct resoluto_hand
 	struct run *run = handle->state;
 	int r;
 
-	if (!run || run->stdin_is_closed)
+	if (!run || run->stdin_is_closed || run->is_attached)
 		return 0;
 	run->stdin_is_closed = true;
 	r = run_send(run, FRAME_STDIN_EOF, NULL, 0);
@@ -227,6 +224,8 @@ static int vm_signal(struct resoluto_runtime *runtime, struct resoluto_handle *h
 		return resoluto_fail(err, -EINVAL, "%d is not a signal", signo);
 	if (!run)
 		return resoluto_fail(err, -ENOENT, "run %s is not there any more", handle->id);
+	if (run->is_attached)
+		return door_send(run->claim->dir.fd, FRAME_SIGNAL, payload, sizeof(payload), err);
 	r = run_send(run, FRAME_SIGNAL, payload, sizeof(payload));
 	return r < 0 ? resoluto_fail(err, r, "signal the program of run %s", handle->id) : 0;
 }
@@ -254,10 +253,10 @@ static int vm_isolation(struct resoluto_runtime *runtime, struct resoluto_handle
 	r = run_read_state(run, &state, err);
 	if (r < 0)
 		return r;
-	root = json_pack("{ss ss so sb ss ss so}", "runtime", "microvm", "accel",
-	                 microvm_of(runtime)->accel, "kernel", json_text(run->kernel), "own_kernel",
-	                 state.own_kernel, "guest_boot_id", state.guest_boot_id, "verdict",
-	                 "protected", "confinement", confinement_of(&state));
+	root = json_pack("{ss ss so sb ss ss so}", "runtime", "microvm", "accel", run->accel,
+	                 "kernel", json_text(run->kernel), "own_kernel", state.own_kernel,
+	                 "guest_boot_id", state.guest_boot_id, "verdict", "protected",
+	                 "confinement", confinement_of(&state));
 	r = root ? json_write(&text, root) : -ENOMEM;
 	if (r < 0)
 		return resoluto_fail(err, r, "write what is known of the isolation");
@@ -292,6 +291,54 @@ int microvm_claim(struct resoluto_runtime *runtime, const char *id, char **ret_p
 	return 0;
 }
 
+int microvm_open(struct resoluto_runtime *runtime, const char *id, char **ret_path,
+                 struct resoluto_err *err)
+{
+	struct microvm *microvm = microvm_of(runtime);
+	struct claim *claim;
+	int r = microvm_add_foreign_claim(microvm, id, &claim, err);
+
+	if (r < 0)
+		return r;
+	claim->is_callers = true;
+	*ret_path = strdup(claim->dir.path);
+	if (*ret_path)
+		return 0;
+	microvm_forget_claim(microvm, claim);
+	return resoluto_fail(err, -ENOMEM, "open run %s", id);
+}
+
+int microvm_egress(struct resoluto_runtime *runtime, const char *id, struct buf *ret_text,
+                   struct resoluto_err *err)
+{
+	const struct claim *claim = microvm_find_claim(microvm_of(runtime), id);
+
+	return claim ? gateway_read_rows(claim->dir.fd, GATEWAY_END_MS, ret_text, err) : -ENOENT;
+}
+
+int microvm_tidy(struct resoluto_runtime *runtime, struct resoluto_err *err)
+{
+	return rundir_sweep_dead(microvm_of(runtime)->state_dir, err);
+}
+
+bool microvm_is_removed(const struct resoluto_handle *handle)
+{
+	const struct run *run = handle->state;
+
+	return !run || rundir_is_removed(run->claim->dir.fd);
+}
+
+void microvm_forget_claim(struct microvm *microvm, struct claim *claim)
+{
+	struct claim **at = &microvm->claims;
+
+	rundir_done(&claim->dir);
+	while (*at != claim)
+		at = &(*at)->next;
+	*at = claim->next;
+	free(claim);
+}
+
 static struct run *find_run(struct microvm *microvm, const struct claim *claim)
 {
 	for (struct run *run = microvm->runs; run; run = run->next) {
@@ -301,13 +348,21 @@ static struct run *find_run(struct microvm *microvm, const struct claim *claim)
 	return NULL;
 }
 
+int microvm_keep(struct resoluto_runtime *runtime, const char *id, struct resoluto_err *err)
+{
+	const struct claim *claim = microvm_find_claim(microvm_of(runtime), id);
+
+	if (!claim)
+		return resoluto_fail(err, -ENOENT, "run %s is not ours", id);
+	return run_record_keep(claim->dir.fd, id, err);
+}
+
 int microvm_release(struct resoluto_runtime *runtime, const char *id, bool keep,
                     struct resoluto_err *err)
 {
 	struct microvm *microvm = microvm_of(runtime);
 	struct claim *claim = microvm_find_claim(microvm, id);
 	struct run *run = claim ? find_run(microvm, claim) : NULL;
-	struct claim **at = &microvm->claims;
 	int r;
 
 	if (!claim || !claim->is_callers)
@@ -319,12 +374,8 @@ int microvm_release(struct resoluto_runtime *runtime, const char *id, bool keep,
 	}
 	if (!keep)
 		return microvm_drop_claim(microvm, claim, err);
-	r = run_record_keep(claim->dir.fd, id, err);
-	rundir_done(&claim->dir);
-	while (*at != claim)
-		at = &(*at)->next;
-	*at = claim->next;
-	free(claim);
+	r = claim->is_foreign ? 0 : run_record_keep(claim->dir.fd, id, err);
+	microvm_forget_claim(microvm, claim);
 	return r;
 }
 
@@ -334,10 +385,20 @@ static void vm_close(struct resoluto_runtime *runtime)
 {
 	struct microvm *microvm = microvm_of(runtime);
 
-	while (microvm->runs)
-		(void) end_run(microvm, microvm->runs, NULL);
-	while (microvm->claims)
-		(void) microvm_drop_claim(microvm, microvm->claims, NULL);
+	while (microvm->runs) {
+		struct resoluto_handle handle = { .state = microvm->runs };
+
+		if (microvm->runs->is_attached)
+			(void) microvm_detach(runtime, &handle, NULL);
+		else
+			(void) end_run(microvm, microvm->runs, NULL);
+	}
+	while (microvm->claims) {
+		if (microvm->claims->is_foreign)
+			microvm_forget_claim(microvm, microvm->claims);
+		else
+			(void) microvm_drop_claim(microvm, microvm->claims, NULL);
+	}
 	config_free(&microvm->config);
 	free(microvm->state_dir);
 	free(microvm->qemu);
@@ -360,6 +421,9 @@ static const struct resoluto_runtime_ops microvm_ops = {
 	.close_stdin = vm_close_stdin,
 	.signal = vm_signal,
 	.isolation = vm_isolation,
+	.detach = microvm_detach,
+	.attach = microvm_attach,
+	.list = microvm_list,
 	.close = vm_close,
 };
 
@@ -408,13 +472,8 @@ static int find_qemu(struct microvm *microvm, struct resoluto_err *err)
 
 static int find_row(struct microvm *microvm, struct resoluto_err *err)
 {
-	const char *name = config_get(microvm->config, "RESOLUTO_LOCAL_MACHINE");
-
-	microvm->row = name && *name ? machine_find(name) : machine_default();
-	if (!microvm->row)
-		return resoluto_fail(err, -EOPNOTSUPP, "there is no machine %s",
-		                     name ? name : "for this CPU");
-	return 0;
+	return kernel_row(microvm->kernel, config_get(microvm->config, "RESOLUTO_LOCAL_MACHINE"),
+	                  &microvm->row, err);
 }
 
 static int configure(struct microvm *microvm, const struct resoluto_microvm_options *options,
@@ -442,8 +501,19 @@ static int configure(struct microvm *microvm, const struct resoluto_microvm_opti
 	return r < 0 ? resoluto_fail(err, r, "configure the microVM runtime") : 0;
 }
 
-int resoluto_runtime_microvm_new(const struct resoluto_microvm_options *options,
-                                 struct resoluto_runtime **ret_runtime, struct resoluto_err *err)
+static int find_parts(struct microvm *microvm, struct resoluto_err *err)
+{
+	int r = find_row(microvm, err);
+
+	if (r == 0)
+		r = find_qemu(microvm, err);
+	if (r == 0 && !microvm->shim)
+		r = config_find_helper(microvm->config, "resoluto-shim", &microvm->shim, err);
+	return r;
+}
+
+static int make(const struct resoluto_microvm_options *options, bool launches,
+                struct resoluto_runtime **ret_runtime, struct resoluto_err *err)
 {
 	const struct resoluto_microvm_options none = { .struct_size = sizeof(none) };
 	struct microvm *microvm = calloc(1, sizeof(*microvm));
@@ -458,16 +528,27 @@ int resoluto_runtime_microvm_new(const struct resoluto_microvm_options *options,
 		                  options->struct_size, sizeof(*options));
 	else
 		r = configure(microvm, options ? options : &none, err);
-	if (r == 0)
-		r = find_row(microvm, err);
-	if (r == 0)
-		r = find_qemu(microvm, err);
-	if (r == 0 && !microvm->shim)
-		r = config_find_helper(microvm->config, "resoluto-shim", &microvm->shim, err);
+	if (r == 0 && launches)
+		r = find_parts(microvm, err);
 	if (r < 0) {
 		vm_close(&microvm->base);
 		return r;
 	}
 	*ret_runtime = &microvm->base;
 	return 0;
+}
+
+int resoluto_runtime_microvm_new(const struct resoluto_microvm_options *options,
+                                 struct resoluto_runtime **ret_runtime, struct resoluto_err *err)
+{
+	return make(options, true, ret_runtime, err);
+}
+
+int microvm_reader_new(const char *state_dir, struct resoluto_runtime **ret_runtime,
+                       struct resoluto_err *err)
+{
+	const struct resoluto_microvm_options options = { .struct_size = sizeof(options),
+		                                          .state_dir = state_dir };
+
+	return make(&options, false, ret_runtime, err);
 }

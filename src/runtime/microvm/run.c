@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/path.h"
+#include "runtime/microvm/door.h"
 #include "runtime/microvm/run.h"
 #include "wire/frame.h"
 #include "wire/reason.h"
@@ -28,8 +29,10 @@ void run_init(struct run *run, struct claim *claim)
 		.claim = claim,
 		.slot = SLOT_NONE,
 		.shim = PROC_NONE,
+		.gateway = PROC_NONE,
 		.socket = -1,
 		.prefix_fd = -1,
+		.inotify_fd = -1,
 		.in = BUF_INIT(FRAME_MAX + RECEIVE_MAX),
 		.out = BUF_INIT(RUN_OUT_MAX),
 		.credit = FRAME_STDIN_CREDIT,
@@ -80,7 +83,9 @@ static void hang_up(struct run *run)
 
 int run_receive(struct run *run)
 {
-	while (!run->has_ended) {
+	if (run->is_attached)
+		attached_look(run);
+	while (!run->has_ended && !run->is_attached) {
 		ssize_t n;
 		int r = buf_reserve(&run->in, RECEIVE_MAX);
 
@@ -125,6 +130,8 @@ int run_send(struct run *run, uint8_t type, const void *payload, size_t len)
 
 	if (run->has_ended)
 		return -EPIPE;
+	if (run->is_attached)
+		return door_send(run->claim->dir.fd, type, payload, len, NULL);
 	r = frame_add(&run->out, type, 0, 0, payload, len);
 	return r < 0 ? r : run_flush(run);
 }
@@ -135,7 +142,7 @@ int run_wait_news(struct run *run, uint64_t news, int timeout_ms)
 
 	for (;;) {
 		uint64_t now;
-		struct pollfd poll_fd;
+		bool extra;
 		int r = run_receive(run);
 
 		if (r < 0)
@@ -145,29 +152,53 @@ int run_wait_news(struct run *run, uint64_t news, int timeout_ms)
 		now = clock_mono_ms();
 		if (now >= until)
 			return -ETIMEDOUT;
-		poll_fd = (struct pollfd){ .fd = run->socket, .events = POLLIN };
-		if (run->out.len > 0)
-			poll_fd.events |= POLLOUT;
-		if (poll(&poll_fd, 1, (int) (until - now)) < 0 && errno != EINTR)
-			return -errno;
-		r = run_flush(run);
+		r = run_poll(run, -1, (int) (until - now), &extra);
 		if (r < 0)
 			return r;
 	}
 }
 
-static int read_state_file(int dirfd, struct run_state *ret_state, struct resoluto_err *err)
+int run_poll(struct run *run, int extra_fd, int timeout_ms, bool *ret_extra)
 {
-	CLEANUP(buf_done) struct buf json = BUF_INIT(STATE_JSON_MAX);
-	CLEANUP(fd_close) int fd = open_beneath(dirfd, "state.json", O_RDONLY | O_NONBLOCK, 0);
+	struct pollfd polls[2] = { { .fd = -1 }, { .fd = extra_fd, .events = POLLIN } };
 	int r;
 
-	if (fd < 0)
-		return fd == -ENOENT ? fd : resoluto_fail(err, fd, "open state.json");
-	r = read_rest(fd, &json);
+	if (run->is_attached)
+		return attached_poll(run, extra_fd, timeout_ms, ret_extra);
+	if (!run->has_ended) {
+		polls[0] = (struct pollfd){ .fd = run->socket, .events = POLLIN };
+		if (run->out.len > 0)
+			polls[0].events |= POLLOUT;
+	}
+	if (poll(polls, 2, timeout_ms) < 0 && errno != EINTR)
+		return -errno;
+	*ret_extra = polls[1].revents != 0;
+	r = run_flush(run);
+	return r < 0 ? r : run_receive(run);
+}
+
+int run_read_state_file(int dirfd, struct run_state *ret_state, struct resoluto_err *err)
+{
+	CLEANUP(buf_done) struct buf json = BUF_INIT(STATE_JSON_MAX);
+	int r = rundir_read(dirfd, "state.json", false, &json, err);
+
 	if (r < 0)
-		return resoluto_fail(err, r, "read state.json");
-	return run_state_parse(json.data ? json.data : "", json.len, ret_state, err);
+		return r;
+	/* What a power cut may leave of one that was never flushed. */
+	if (json.len == 0)
+		return -ENOENT;
+	return run_state_parse(json.data, json.len, ret_state, err);
+}
+
+/* Nobody writes it any more, and no end stands there. */
+static void conclude(struct run *run, struct run_state *state)
+{
+	if (run->is_attached) {
+		attached_conclude(run, state);
+		return;
+	}
+	state->phase = RESOLUTO_PHASE_FAILED;
+	snprintf(state->reason, sizeof(state->reason), "%s", reason_name(REASON_SHIM_KILLED));
 }
 
 int run_read_state(struct run *run, struct run_state *ret_state, struct resoluto_err *err)
@@ -177,8 +208,11 @@ int run_read_state(struct run *run, struct run_state *ret_state, struct resoluto
 	if (r < 0)
 		return resoluto_fail(err, r, "hear from the shim");
 	*ret_state = (struct run_state){ .phase = RESOLUTO_PHASE_PENDING };
-	r = read_state_file(run->claim->dir.fd, ret_state, err);
-	if (r == -EBADMSG || r == -E2BIG) {
+	r = run_read_state_file(run->claim->dir.fd, ret_state, err);
+	/* It is not flushed: a power cut may have left anything. */
+	if (r == -EBADMSG && run->is_attached && attached_has_restarted(run))
+		r = -ENOENT;
+	if (r == -EBADMSG) {
 		/* A shim that its guest has taken over: that is how the run ended. */
 		*ret_state = (struct run_state){ .phase = RESOLUTO_PHASE_FAILED };
 		snprintf(ret_state->reason, sizeof(ret_state->reason), "%s",
@@ -187,10 +221,10 @@ int run_read_state(struct run *run, struct run_state *ret_state, struct resoluto
 	}
 	if (r < 0 && r != -ENOENT)
 		return r;
-	if (run->has_ended && !run_state_is_final(ret_state)) {
-		ret_state->phase = RESOLUTO_PHASE_FAILED;
-		snprintf(ret_state->reason, sizeof(ret_state->reason), "%s",
-		         reason_name(REASON_SHIM_KILLED));
+	if (run->is_attached && attached_may_go_on(run, ret_state)) {
+		*ret_state = (struct run_state){ .phase = RESOLUTO_PHASE_PENDING };
+	} else if (run->has_ended && !run_state_is_final(ret_state)) {
+		conclude(run, ret_state);
 	}
 	return 0;
 }
@@ -224,13 +258,28 @@ void run_end(struct run *run)
 	if (run->shim.pidfd >= 0 && proc_wait(&run->shim, END_MS, &status) == -ETIMEDOUT)
 		(void) proc_kill(&run->shim, SIGKILL);
 	proc_done(&run->shim);
-	fd_close(&run->socket);
+	/* It ends by itself, as soon as QEMU has. */
+	if (run->gateway.pidfd >= 0)
+		(void) proc_wait(&run->gateway, END_MS, &status);
+	proc_done(&run->gateway);
 	/* Later runs with the same user have no business there. */
 	if (run->prefix_fd >= 0 && geteuid() == 0)
 		(void) !fchown(run->prefix_fd, 0, 0);
+	run_leave(run);
+}
+
+void run_leave(struct run *run)
+{
+	fd_close(&run->shim.pidfd);
+	run->shim = PROC_NONE;
+	fd_close(&run->gateway.pidfd);
+	run->gateway = PROC_NONE;
+	fd_close(&run->socket);
 	fd_close(&run->prefix_fd);
+	fd_close(&run->inotify_fd);
 	slot_done(&run->slot);
 	buf_done(&run->in);
 	buf_done(&run->out);
+	run_record_doc_done(&run->record);
 	run->has_ended = true;
 }

@@ -2,7 +2,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,49 +16,49 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/path.h"
-#include "base/proc.h"
 #include "base/random.h"
 #include "runtime/launch_spec.h"
-#include "runtime/microvm/json.h"
+#include "runtime/microvm/record.h"
 #include "runtime/microvm/rundir.h"
 #include "wire/keys.h"
 
 #define DOOMED_PREFIX ".doomed-"
 
 enum {
-	RECORD_MAX = 256 * 1024, /* bytes of run.json */
-	SHIM_END_MS = 5000,      /* from SIGKILL to gone, on a busy machine */
+	SHIM_END_MS = 5000, /* from SIGKILL to gone, on a busy machine */
 };
 
-void rundir_done(struct rundir *dir)
+/* The state directory and what of it counts here. */
+struct places {
+	int state, runs, claim;
+};
+
+#define PLACES_NONE ((struct places){ -1, -1, -1 })
+
+static void places_done(struct places *places)
 {
-	free(dir->path);
-	fd_close(&dir->fd);
-	fd_close(&dir->lock);
-	*dir = RUNDIR_NONE;
+	fd_close(&places->state);
+	fd_close(&places->runs);
+	fd_close(&places->claim);
 }
 
-static int open_state(const char *state_dir, int *ret_runs, int *ret_claim,
-                      struct resoluto_err *err)
+static int open_places(const char *state_dir, struct places *places, struct resoluto_err *err)
 {
-	CLEANUP(fd_close) int state = -1, runs = -1, claim = -1;
 	int r = mkdirs(state_dir, 0700);
 
 	if (r < 0)
 		return resoluto_fail(err, r, "make the state directory %s", state_dir);
-	state = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (state < 0)
+	places->state = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (places->state < 0)
 		return resoluto_fail(err, -errno, "open the state directory %s", state_dir);
-	if (mkdirat(state, "runs", 0700) < 0 && errno != EEXIST)
+	if (mkdirat(places->state, "runs", 0700) < 0 && errno != EEXIST)
 		return resoluto_fail(err, -errno, "make %s/runs", state_dir);
-	runs = open_beneath(state, "runs", O_RDONLY | O_DIRECTORY, 0);
-	if (runs < 0)
-		return resoluto_fail(err, runs, "open %s/runs", state_dir);
-	claim = open_beneath(state, "claim.lock", O_RDWR | O_CREAT, 0600);
-	if (claim < 0)
-		return resoluto_fail(err, claim, "open %s/claim.lock", state_dir);
-	*ret_runs = fd_take(&runs);
-	*ret_claim = fd_take(&claim);
+	places->runs = open_beneath(places->state, "runs", O_RDONLY | O_DIRECTORY, 0);
+	if (places->runs < 0)
+		return resoluto_fail(err, places->runs, "open %s/runs", state_dir);
+	places->claim = open_beneath(places->state, "claim.lock", O_RDWR | O_CREAT, 0600);
+	if (places->claim < 0)
+		return resoluto_fail(err, places->claim, "open %s/claim.lock", state_dir);
 	return 0;
 }
 
@@ -76,12 +75,13 @@ static int lock_whole(int fd)
 static int make_lock(int dirfd)
 {
 	CLEANUP(fd_close) int lock = open_beneath(dirfd, "lock", O_RDWR | O_CREAT | O_EXCL, 0600);
+	int r;
 
+	/* It waits for nobody but who looks, for an instant, whether the run is alive. */
 	if (lock < 0)
 		return lock;
-	if (flock(lock, LOCK_EX | LOCK_NB) < 0)
-		return -errno;
-	return fd_take(&lock);
+	r = lock_whole(lock);
+	return r < 0 ? r : fd_take(&lock);
 }
 
 /* Under the claim lock, so nobody sees the directory without its lock. */
@@ -108,8 +108,18 @@ static int make_run(int runs, const char *state_dir, const char *id, struct rund
 	return 0;
 }
 
+/* What was noted about a run that is gone: now, for the next one of this id may come as soon as we let go. */
+static void forget(const struct places *places, const char *id)
+{
+	CLEANUP(fd_close)
+	int launch = open_beneath(places->state, RUNDIR_LAUNCH, O_RDONLY | O_DIRECTORY, 0);
+
+	if (launch >= 0)
+		(void) remove_tree_at(launch, id);
+}
+
 /* Rename away under the claim lock; the tree goes when the lock is released. */
-static int doom(int runs, const char *id, char ret_name[NAME_MAX + 1])
+static int doom(const struct places *places, const char *id, char ret_name[NAME_MAX + 1])
 {
 	char random[RANDOM_ID_SIZE];
 	int r = random_id(random);
@@ -117,30 +127,34 @@ static int doom(int runs, const char *id, char ret_name[NAME_MAX + 1])
 	if (r < 0)
 		return r;
 	snprintf(ret_name, NAME_MAX + 1, DOOMED_PREFIX "%s-%s", id, random);
-	return renameat(runs, id, runs, ret_name) < 0 ? -errno : 0;
+	if (renameat(places->runs, id, places->runs, ret_name) < 0)
+		return -errno;
+	forget(places, id);
+	return 0;
 }
 
 int rundir_claim(const char *state_dir, const char *id, struct rundir *ret_dir,
                  struct resoluto_err *err)
 {
-	CLEANUP(fd_close) int runs = -1, claim = -1;
+	CLEANUP(places_done) struct places places = PLACES_NONE;
 	CLEANUP(rundir_done) struct rundir dir = RUNDIR_NONE;
 	int r;
 
 	/* One that cannot be removed is in nobody's way; doctor counts it and says why it stays. */
 	(void) rundir_sweep_dead(state_dir, NULL);
-	r = open_state(state_dir, &runs, &claim, err);
+	r = open_places(state_dir, &places, err);
 	if (r < 0)
 		return r;
-	r = lock_whole(claim);
+	r = lock_whole(places.claim);
 	if (r < 0)
 		return resoluto_fail(err, r, "lock %s/claim.lock", state_dir);
-	r = make_run(runs, state_dir, id, &dir, err);
+	r = make_run(places.runs, state_dir, id, &dir, err);
 	if (r < 0) {
 		if (dir.fd >= 0)
-			(void) remove_tree_at(runs, id);
+			(void) remove_tree_at(places.runs, id);
 		return r;
 	}
+	forget(&places, id);
 	*ret_dir = dir;
 	dir = RUNDIR_NONE;
 	return 0;
@@ -159,131 +173,27 @@ static bool is_same_run(int runs, const char *id, const struct rundir *dir)
 int rundir_remove(const char *state_dir, const char *id, struct rundir *dir,
                   struct resoluto_err *err)
 {
-	CLEANUP(fd_close) int runs = -1, claim = -1;
+	CLEANUP(places_done) struct places places = PLACES_NONE;
 	char doomed[NAME_MAX + 1];
-	int r = open_state(state_dir, &runs, &claim, err);
+	int r = open_places(state_dir, &places, err);
 
 	if (r == 0)
-		r = lock_whole(claim);
+		r = lock_whole(places.claim);
 	if (r < 0)
 		return r;
-	r = is_same_run(runs, id, dir) ? doom(runs, id, doomed) : -ENOENT;
+	r = is_same_run(places.runs, id, dir) ? doom(&places, id, doomed) : -ENOENT;
 	rundir_done(dir);
-	fd_close(&claim);
+	fd_close(&places.claim);
 	if (r == -ENOENT)
 		return 0;
 	if (r == 0)
-		r = remove_tree_at(runs, doomed);
+		r = remove_tree_at(places.runs, doomed);
 	return r < 0 ? resoluto_fail(err, r, "remove the directory of run %s", id) : 0;
 }
 
-static json_t *record_to_json(const struct run_record *record)
+static void end_shim(const struct run_record *record)
 {
-	CLEANUP(json_done) json_t *labels = json_array();
-
-	for (size_t i = 0; labels && record->labels && record->labels[i]; i++) {
-		if (json_array_append_new(labels, json_text(record->labels[i])) < 0)
-			return NULL;
-	}
-	return json_pack("{si ss sO so sf s{si sI} s{si sI} sb}", "schema", 1, "id", record->id,
-	                 "labels", labels, "image", json_text(record->image ? record->image : ""),
-	                 "created", record->created, "caller", "pid", (int) record->caller_pid,
-	                 "start", (json_int_t) record->caller_start, "shim", "pid",
-	                 (int) record->shim_pid, "start", (json_int_t) record->shim_start, "keep",
-	                 record->keep);
-}
-
-static int put_record(int dirfd, const json_t *json, struct resoluto_err *err)
-{
-	CLEANUP(buf_done) struct buf text = BUF_INIT(RECORD_MAX);
-	int r = json ? json_write(&text, json) : -ENOMEM;
-
-	if (r < 0)
-		return resoluto_fail(err, r, "write run.json");
-	return replace_file_at(dirfd, "run.json", text.data, text.len, 0600, err);
-}
-
-int run_record_write(int dirfd, const struct run_record *record, struct resoluto_err *err)
-{
-	CLEANUP(json_done) json_t *json = record_to_json(record);
-
-	return put_record(dirfd, json, err);
-}
-
-/* NULL: no record, or none that can be read. */
-static json_t *read_record(int dirfd)
-{
-	CLEANUP(buf_done) struct buf text = BUF_INIT(0);
-	CLEANUP(fd_close) int fd = open_beneath(dirfd, "run.json", O_RDONLY | O_NONBLOCK, 0);
-
-	text.max = RECORD_MAX;
-	if (fd < 0 || read_rest(fd, &text) < 0 || !text.data)
-		return NULL;
-	return json_loadb(text.data, text.len, 0, NULL);
-}
-
-int run_record_keep(int dirfd, const char *id, struct resoluto_err *err)
-{
-	CLEANUP(json_done) json_t *json = read_record(dirfd);
-
-	if (!json)
-		json = record_to_json(&(struct run_record){ .id = id });
-	if (!json || json_object_set_new(json, "keep", json_true()) < 0)
-		return resoluto_fail(err, -ENOMEM, "write run.json");
-	return put_record(dirfd, json, err);
-}
-
-static bool record_matches(const json_t *record, const char *const *labels)
-{
-	const json_t *have = json_object_get(record, "labels");
-
-	for (; labels && *labels; labels++) {
-		bool found = false;
-
-		for (size_t i = 0; i < json_array_size(have) && !found; i++) {
-			const char *label = json_string_value(json_array_get(have, i));
-
-			found = label && strcmp(label, *labels) == 0;
-		}
-		if (!found)
-			return false;
-	}
-	return true;
-}
-
-/* The process the record names, if it is still that one: same pid, same start, and a shim. */
-static int open_shim(const json_t *record)
-{
-	json_int_t start = 0;
-	uint64_t now;
-	char path[64], exe[PATH_MAX];
-	const char *name;
-	ssize_t n;
-	int pid = 0, pidfd;
-
-	if (json_unpack((json_t *) record, "{s{si sI}}", "shim", "pid", &pid, "start", &start) <
-	            0 ||
-	    pid <= 1)
-		return -ESRCH;
-	pidfd = (int) syscall(SYS_pidfd_open, pid, 0);
-	if (pidfd < 0)
-		return -errno;
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	n = readlink(path, exe, sizeof(exe) - 1);
-	exe[n > 0 ? n : 0] = '\0';
-	name = strrchr(exe, '/');
-	/* Looked at after the pidfd was taken, so what was seen is what the pidfd names. */
-	if (!name || strncmp(name + 1, "resoluto-shim", 13) != 0 ||
-	    proc_start_time(pid, &now) < 0 || now != (uint64_t) start) {
-		fd_close(&pidfd);
-		return -ESRCH;
-	}
-	return pidfd;
-}
-
-static void end_shim(const json_t *record)
-{
-	CLEANUP(fd_close) int pidfd = open_shim(record);
+	CLEANUP(fd_close) int pidfd = run_record_open_shim(record);
 	struct pollfd poll_fd = { .fd = pidfd, .events = POLLIN };
 
 	if (pidfd < 0)
@@ -292,16 +202,8 @@ static void end_shim(const json_t *record)
 		(void) poll(&poll_fd, 1, SHIM_END_MS);
 }
 
-/* Whether caller and shim are both gone.  A directory without a lock is one whose maker died. */
-static bool is_dead(int dirfd)
-{
-	CLEANUP(fd_close) int lock = open_beneath(dirfd, "lock", O_RDWR | O_NONBLOCK, 0);
-
-	return lock == -ENOENT || (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0);
-}
-
 struct sweep {
-	int runs;
+	struct places places;
 	const char *const *labels;
 	bool live_too;
 	struct strv doomed; /* names to remove when the claim lock is released */
@@ -312,33 +214,31 @@ struct sweep {
 static int sweep_one(struct sweep *sweep, const char *name, struct resoluto_err *err)
 {
 	CLEANUP(fd_close) int dirfd = -1;
-	CLEANUP(json_done) json_t *record = NULL;
+	CLEANUP(run_record_doc_done) struct run_record_doc doc = { .root = NULL };
 	char doomed[NAME_MAX + 1];
-	bool dead;
+	enum rundir_fate fate;
 	int r;
 
 	if (strncmp(name, DOOMED_PREFIX, strlen(DOOMED_PREFIX)) == 0)
 		return strv_add(&sweep->doomed, name);
 	if (!key_is_run_id(name))
 		return 0;
-	dirfd = open_beneath(sweep->runs, name, O_RDONLY | O_DIRECTORY, 0);
+	dirfd = open_beneath(sweep->places.runs, name, O_RDONLY | O_DIRECTORY, 0);
 	if (dirfd < 0)
 		return dirfd == -ENOENT
 		               ? 0
 		               : resoluto_fail(err, dirfd, "open the directory of run %s", name);
-	dead = is_dead(dirfd);
-	if (!dead && !sweep->live_too)
+	fate = rundir_fate(dirfd);
+	if (fate == RUNDIR_KEPT || (fate == RUNDIR_ALIVE && !sweep->live_too))
 		return 0;
-	record = read_record(dirfd);
 	/* Alive and without a record: it is being launched right now, by somebody who cleans up himself. */
-	if (!dead && !record)
+	if (run_record_read(dirfd, &doc, NULL) < 0 && fate == RUNDIR_ALIVE)
 		return 0;
-	if (!record_matches(record, sweep->labels) ||
-	    (dead && json_is_true(json_object_get(record, "keep"))))
+	if (!runtime_labels_match(doc.record.labels, sweep->labels))
 		return 0;
-	if (!dead)
-		end_shim(record);
-	r = doom(sweep->runs, name, doomed);
+	if (fate == RUNDIR_ALIVE)
+		end_shim(&doc.record);
+	r = doom(&sweep->places, name, doomed);
 	if (r < 0)
 		return r == -ENOENT ? 0
 		                    : resoluto_fail(err, r, "remove the directory of run %s", name);
@@ -350,7 +250,8 @@ static int sweep_one(struct sweep *sweep, const char *name, struct resoluto_err 
 static int sweep_all(struct sweep *sweep, struct resoluto_err *err)
 {
 	CLEANUP(dir_close) DIR *dir = NULL;
-	CLEANUP(fd_close) int fd = openat(sweep->runs, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CLEANUP(fd_close)
+	int fd = openat(sweep->places.runs, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	const struct dirent *entry;
 	int r = 0, one;
 
@@ -371,29 +272,51 @@ static int sweep_all(struct sweep *sweep, struct resoluto_err *err)
 	return errno && r == 0 ? resoluto_fail(err, -errno, "list the runs") : r;
 }
 
+/* What was noted about a run that is not there any more, whoever removed it. */
+static void forget_orphans(const struct places *places)
+{
+	CLEANUP(dir_close) DIR *dir = NULL;
+	int fd = open_beneath(places->state, RUNDIR_LAUNCH, O_RDONLY | O_DIRECTORY, 0);
+	const struct dirent *entry;
+
+	dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir) {
+		fd_close(&fd);
+		return;
+	}
+	while ((entry = readdir(dir))) {
+		if (key_is_run_id(entry->d_name) &&
+		    faccessat(places->runs, entry->d_name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
+		    errno == ENOENT)
+			(void) remove_tree_at(fd, entry->d_name);
+	}
+}
+
 static int sweep_state(const char *state_dir, const char *const *labels, bool live_too,
                        struct resoluto_err *err)
 {
-	CLEANUP(fd_close) int runs = -1, claim = -1;
-	struct sweep sweep = { .labels = labels, .live_too = live_too };
-	int r = open_state(state_dir, &runs, &claim, err);
+	struct sweep sweep = { .places = PLACES_NONE, .labels = labels, .live_too = live_too };
+	int r = open_places(state_dir, &sweep.places, err);
 
-	if (r < 0)
-		return r;
-	r = lock_whole(claim);
-	if (r < 0)
-		return resoluto_fail(err, r, "lock %s/claim.lock", state_dir);
-	sweep.runs = runs;
-	r = sweep_all(&sweep, err);
-	fd_close(&claim);
+	if (r == 0) {
+		r = lock_whole(sweep.places.claim);
+		if (r < 0)
+			resoluto_fail(err, r, "lock %s/claim.lock", state_dir);
+	}
+	if (r == 0) {
+		r = sweep_all(&sweep, err);
+		forget_orphans(&sweep.places);
+	}
+	fd_close(&sweep.places.claim);
 	for (size_t i = 0; i < sweep.doomed.count; i++) {
-		int removed = remove_tree_at(runs, sweep.doomed.items[i]);
+		int removed = remove_tree_at(sweep.places.runs, sweep.doomed.items[i]);
 
 		if (removed < 0 && r == 0)
 			r = resoluto_fail(err, removed, "remove %s/runs/%s", state_dir,
 			                  sweep.doomed.items[i]);
 	}
 	strv_done(&sweep.doomed);
+	places_done(&sweep.places);
 	return r < 0 ? r : sweep.count;
 }
 

@@ -9,6 +9,8 @@
  * both are gone.  Making, sweeping and removing happen under <state>/claim.lock; what is
  * removed is first renamed away, so that nobody waits for a large tree.
  *
+ * <state>/launch/<id>/, what its caller noted about it out of the shim's reach, goes with it.
+ *
  * As root the directory belongs to root and is open to the group of the run's user with the sticky bit
  * on: the shim makes its own files in it and cannot replace run.json or lock.
  */
@@ -17,7 +19,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/buf.h"
 #include "resoluto/err.h"
+
+#define RUNDIR_LAUNCH "launch" /* of the state directory */
 
 struct rundir {
 	char *path; /* owned: absolute */
@@ -36,20 +41,30 @@ int rundir_remove(const char *state_dir, const char *id, struct rundir *dir,
                   struct resoluto_err *err);
 void rundir_done(struct rundir *dir); /* close only */
 
-/* What run.json says: who it is for, and who runs it. */
-struct run_record {
-	const char *id;
-	const char *const *labels; /* NULL-terminated KEY=VALUE; may be NULL */
-	const char *image;
-	double created;             /* seconds since the epoch */
-	pid_t caller_pid, shim_pid; /* with start times, for sweep across processes */
-	uint64_t caller_start, shim_start;
-	bool keep; /* no sweep removes it */
+/* Open one that is there, without its lock (lock stays -1): it belongs to others, or to nobody.  -ENOENT. */
+int rundir_open(const char *state_dir, const char *id, struct rundir *ret_dir,
+                struct resoluto_err *err);
+/* Whether somebody holds its lock, or is just making it. */
+bool rundir_is_alive(int dirfd);
+bool rundir_is_removed(int dirfd);
+/*
+ * The bytes of a file in it, where a shim may have put anything: follows no link, waits for nothing.  is_launchers: written
+ * by whoever launched it, so it must belong to our user.  -ENOENT: there is none; -EBADMSG: no regular file, another's,
+ * or larger than buf takes.
+ */
+int rundir_read(int dirfd, const char *name, bool is_launchers, struct buf *buf,
+                struct resoluto_err *err);
+/* The ids of all there are, sorted.  No state directory yet: none. */
+int rundir_names(const char *state_dir, struct strv *ret_ids, struct resoluto_err *err);
+
+enum rundir_fate {
+	RUNDIR_ALIVE,
+	RUNDIR_KEPT, /* dead, but somebody wants it, or might: its record is there and says nothing we understand */
+	RUNDIR_DEAD,
 };
 
-int run_record_write(int dirfd, const struct run_record *record, struct resoluto_err *err);
-/* Set keep in the run.json that is there; without one, one is made. */
-int run_record_keep(int dirfd, const char *id, struct resoluto_err *err);
+/* What a sweep would make of it.  For whoever holds the claim lock. */
+enum rundir_fate rundir_fate(int dirfd);
 
 /*
  * End and remove every run beneath state_dir that has all these labels (NULL: all), alive or dead, but

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
+#include "base/path.h"
 #include "runtime/microvm/json.h"
 #include "runtime/microvm/state.h"
+#include "wire/json_read.h"
 
 static const char *const phase_names[] = {
 	[RESOLUTO_PHASE_PENDING] = "pending",
@@ -31,9 +37,25 @@ bool is_boot_id(const char *text)
 	return text[BOOT_ID_SIZE - 1] == '\0';
 }
 
+bool is_time(double seconds)
+{
+	return seconds >= 0 && seconds < 253402300800.0;
+}
+
 bool run_state_is_final(const struct run_state *state)
 {
 	return state->phase == RESOLUTO_PHASE_SUCCEEDED || state->phase == RESOLUTO_PHASE_FAILED;
+}
+
+void run_state_tell(const struct run_state *state, struct resoluto_status *ret_status)
+{
+	*ret_status = (struct resoluto_status){ .phase = state->phase,
+		                                .exit_code = -1,
+		                                .ended = state->ended_at };
+	memcpy(ret_status->reason, state->reason, sizeof(state->reason));
+	memcpy(ret_status->detail, state->detail, sizeof(state->detail));
+	if (run_state_is_final(state))
+		ret_status->exit_code = state->phase == RESOLUTO_PHASE_SUCCEEDED ? 0 : 1;
 }
 
 void run_state_add_confinement(struct run_state *state, const char *word)
@@ -111,12 +133,14 @@ static int check_texts(struct run_state *state, const char *phase, const char *r
 int run_state_parse(const char *json, size_t len, struct run_state *ret_state,
                     struct resoluto_err *err)
 {
-	CLEANUP(json_done) json_t *root = json_loadb(json, len, 0, NULL);
+	CLEANUP(json_done) json_t *root = NULL;
 	struct run_state state = { 0 };
 	const char *phase, *reason, *detail, *boot_id;
 	int schema, shim_pid, qemu_pid, own_kernel;
 	json_t *confinement;
 
+	if (json_read(json, len, 0, &root) == -ENOMEM)
+		return resoluto_fail(err, -ENOMEM, "read state.json");
 	if (!root ||
 	    json_unpack(root, "{si ss ss ss si si ss sb sF sF so}", "schema", &schema, "phase",
 	                &phase, "reason", &reason, "detail", &detail, "shim_pid", &shim_pid,
@@ -128,9 +152,40 @@ int run_state_parse(const char *json, size_t len, struct run_state *ret_state,
 	state.shim_pid = shim_pid;
 	state.qemu_pid = qemu_pid;
 	state.own_kernel = own_kernel != 0;
-	if (check_texts(&state, phase, reason, detail, boot_id) < 0 ||
-	    parse_confinement(confinement, &state) < 0)
+	if (check_texts(&state, phase, reason, detail, boot_id) < 0 || !is_time(state.started_at) ||
+	    !is_time(state.ended_at) || parse_confinement(confinement, &state) < 0)
 		return resoluto_fail(err, -EBADMSG, "state.json is not what a shim writes");
 	*ret_state = state;
 	return 0;
+}
+
+int run_state_reserve(int dirfd, uid_t uid, struct resoluto_err *err)
+{
+	static const char zeros[STATE_SPARE_SIZE];
+	CLEANUP(fd_close) int fd = -1;
+	int r;
+
+	/* Of a boot before this one. */
+	(void) unlinkat(dirfd, STATE_SPARE, 0);
+	fd = open_beneath(dirfd, STATE_SPARE, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	r = fd < 0 ? fd : write_all(fd, zeros, sizeof(zeros));
+	if (r == 0 && uid && fchown(fd, uid, uid) < 0)
+		r = -errno;
+	return r < 0 ? resoluto_fail(err, r, "make room for the state of the run") : 0;
+}
+
+int run_state_use_reserve(int dirfd, const char *json, size_t len)
+{
+	CLEANUP(fd_close) int fd = -1;
+	int r;
+
+	if (len > STATE_SPARE_SIZE)
+		return -E2BIG;
+	fd = open_beneath(dirfd, STATE_SPARE, O_WRONLY, 0);
+	r = fd < 0 ? fd : write_all(fd, json, len);
+	if (r == 0 && ftruncate(fd, (off_t) len) < 0)
+		r = -errno;
+	if (r == 0 && renameat(dirfd, STATE_SPARE, dirfd, "state.json") < 0)
+		r = -errno;
+	return r;
 }
