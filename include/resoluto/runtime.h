@@ -12,7 +12,7 @@
  * Failures   negative errno values; a caller can act on
  *              -EINVAL  the spec is wrong: a mistake of the caller
  *              -EEXIST  a sandbox with this id is there already
- *              -EBUSY, -EAGAIN   no room now, later perhaps
+ *              -EBUSY   no room now, later perhaps
  *              -ENOENT  destroy, logs: no such sandbox
  * Ownership  everything in a spec is borrowed for the length of the call.
  * Threads    one runtime, one thread at a time.
@@ -33,6 +33,7 @@ extern "C" {
 enum {
 	RESOLUTO_ID_MAX = 40,          /* bytes of a run id */
 	RESOLUTO_REASON_MAX = 256,     /* bytes of a reason, the 0 included */
+	RESOLUTO_DETAIL_MAX = 512,     /* bytes of a detail, the 0 included */
 	RESOLUTO_LOG_TAIL_LINES = 200, /* the seeds' default for logs() */
 };
 
@@ -45,6 +46,21 @@ struct resoluto_resources {
 	uint32_t cpu_milli;    /* thousandths of a CPU; a microVM rounds up to whole ones */
 	uint64_t disk_bytes;   /* scratch disk; 0 = files of the guest live in its memory */
 };
+
+/* How much a run may store and bring back (docs/design/quotas.md).  0 = the default. */
+struct resoluto_quotas {
+	uint64_t bytes;         /* that all its objects cost, names and whole blocks counted */
+	uint64_t objects;       /* begun, whether they came whole or not */
+	uint64_t archive_bytes; /* of an archive as it is sent, and that its files cost */
+	uint64_t members;       /* of an archive */
+	uint64_t ratio;         /* unpacked to packed bytes, looked at beyond 64 MiB */
+};
+
+#define RESOLUTO_QUOTA_BYTES (64ull << 30)
+#define RESOLUTO_QUOTA_OBJECTS 900000ull
+#define RESOLUTO_QUOTA_ARCHIVE_BYTES (64ull << 30)
+#define RESOLUTO_QUOTA_MEMBERS 1000000ull
+#define RESOLUTO_QUOTA_RATIO 500ull
 
 /* One sandbox to launch (seed 003, SandboxLaunchSpec). */
 struct resoluto_launch_spec {
@@ -61,6 +77,20 @@ struct resoluto_launch_spec {
 	const char *store_prefix; /* "run/<id>": the sandbox sees nothing else of the conduit */
 	uint64_t deadline_ms;     /* from launch; 0 = none */
 	bool has_stdin;           /* send_stdin will be used; else the program's stdin is empty */
+	/* detach() is coming: the sandbox shall leave nothing in this process, not even a child. */
+	bool outlives_caller;
+	/* Silence after which a detached sandbox, which nobody may be watching, is ended by its runtime;
+	 * 0 = none. */
+	uint64_t dead_after_ms;
+	/* Of what the sandbox stores: bytes, objects and archive_bytes; over one of them it is ended as
+	 * `quota`.  The others count when outputs are unpacked. */
+	struct resoluto_quotas quotas;
+	/* What it may reach, by name (sandbox.h, egress): canonical patterns, checked.  NULL or empty, and not
+	 * egress_learn: nothing at all.  A runtime that cannot do it refuses. */
+	const char *const *egress_allow;
+	bool egress_learn; /* nothing is reached, but what was asked for is written down */
+	bool egress_wide;
+	const char *egress_proxy; /* NULL: none */
 };
 
 struct resoluto_handle {
@@ -80,8 +110,26 @@ struct resoluto_status {
 	enum resoluto_phase phase;
 	/* "", one of the reasons of docs/result.md, or a word of the substrate. */
 	char reason[RESOLUTO_REASON_MAX];
+	/* What is known beyond the reason, a sentence for people; "" for nothing.  It may quote the
+	 * sandbox: untrusted. */
+	char detail[RESOLUTO_DETAIL_MAX];
 	int exit_code; /* of the sandbox, not of the program; -1 unknown */
+	double ended;  /* seconds since the epoch; 0: unknown, or not yet */
 };
+
+/* One sandbox of a listing.  Borrowed for the call. */
+struct resoluto_sandbox_info {
+	const char *id;
+	const char *image;         /* as in its launch spec; "" unknown */
+	const char *const *labels; /* KEY=VALUE, NULL-terminated; NULL: none */
+	struct resoluto_status status;
+	bool is_alive;  /* it runs, or somebody is about to start it */
+	bool is_kept;   /* what is left of it stays until it is destroyed */
+	double created; /* seconds since the epoch; 0: unknown */
+};
+
+/* Returns 0 to go on, 1 to stop early, or a negative errno value, which list then returns. */
+typedef int resoluto_sandbox_fn(void *ctx, const struct resoluto_sandbox_info *info);
 
 struct resoluto_runtime;
 
@@ -95,7 +143,8 @@ struct resoluto_runtime_ops {
 	/* What is known now, without waiting.  Gone = 0 and RESOLUTO_PHASE_UNKNOWN. */
 	int (*status)(struct resoluto_runtime *runtime, struct resoluto_handle *handle,
 	              struct resoluto_status *ret_status, struct resoluto_err *err);
-	/* Stop it by force if it runs, remove every resource of it.  Twice is fine. */
+	/* Stop it by force if it runs, remove every resource of it.  Twice is fine.  -EBUSY: it has ended, or has not begun,
+	 * and another handle, which launched it, still holds what there is. */
 	int (*destroy)(struct resoluto_runtime *runtime, struct resoluto_handle *handle,
 	               struct resoluto_err *err);
 	/* Destroy every sandbox that has all these labels (KEY=VALUE, NULL-terminated; none = all).
@@ -119,13 +168,31 @@ struct resoluto_runtime_ops {
 	                      const void *bytes, size_t len, struct resoluto_err *err);
 	int (*close_stdin)(struct resoluto_runtime *runtime, struct resoluto_handle *handle,
 	                   struct resoluto_err *err);
-	/* Deliver a signal to the program, not to the sandbox. */
+	/* Deliver a signal to the program, not to the sandbox; one that has ended: -ESRCH or nothing. */
 	int (*signal)(struct resoluto_runtime *runtime, struct resoluto_handle *handle, int signo,
 	              struct resoluto_err *err);
 	/* What the runtime proved about the isolation of this sandbox: a JSON object (the result's
 	 * `isolation`).  *ret_json: free(). */
 	int (*isolation)(struct resoluto_runtime *runtime, struct resoluto_handle *handle,
 	                 char **ret_json, struct resoluto_err *err);
+
+	/* Sandboxes that outlive their caller. */
+
+	/* Give the handle up without ending its sandbox.  One that was launched here is let go: from now on
+	 * it outlives this process, its standard input has ended, and what is left of it stays until
+	 * somebody destroys it.  After a failure the handle is as it was. */
+	int (*detach)(struct resoluto_runtime *runtime, struct resoluto_handle *handle,
+	              struct resoluto_err *err);
+	/* A handle of a sandbox that was launched elsewhere, alive or ended: for all operations but
+	 * send_stdin (-EPIPE).  close() and detach() do not end it, destroy() does.  -ENOENT: there is
+	 * none of this id. */
+	int (*attach)(struct resoluto_runtime *runtime, const char *id,
+	              struct resoluto_handle *ret_handle, struct resoluto_err *err);
+	/* Call each() once for every sandbox there is, alive or ended, that has all these labels (as in
+	 * sweep).  each() may attach and destroy.  One that cannot be looked at does not keep the others; the
+	 * first such failure is told at the end. */
+	int (*list)(struct resoluto_runtime *runtime, const char *const *labels,
+	            resoluto_sandbox_fn *each, void *ctx, struct resoluto_err *err);
 
 	void (*close)(struct resoluto_runtime *runtime);
 };
@@ -163,6 +230,7 @@ struct resoluto_fake {
 	size_t status_count;
 	/* Counters. */
 	unsigned launches, status_calls, destroys, sweeps, logs_calls, waits, signals;
+	unsigned attaches, detaches, lists;
 	unsigned alive, alive_max;
 	size_t stdin_bytes;
 };
@@ -171,7 +239,7 @@ struct resoluto_fake {
 int resoluto_runtime_fake_new(struct resoluto_fake *fake, struct resoluto_runtime **ret_runtime,
                               struct resoluto_err *err);
 
-/** Release a runtime; sandboxes that run are destroyed.  NULL is allowed. */
+/** Release a runtime; sandboxes that it launched and did not detach are destroyed.  NULL is allowed. */
 void resoluto_runtime_close(struct resoluto_runtime *runtime);
 
 #ifdef __cplusplus

@@ -28,7 +28,7 @@ static int acquire(void *ctx, struct resoluto_runtime *runtime,
 		slots->attempts++;
 		slots->queue_ms = clock_mono_ms() - start;
 		r = runtime->ops->launch(runtime, spec, ret_handle, err);
-		if (r != -EBUSY && r != -EAGAIN)
+		if (r != -EBUSY)
 			return r;
 		r = pause_unless_readable(extra_fd,
 		                          slots->step_ms ? slots->step_ms : ADMISSION_STEP_MS);

@@ -4,8 +4,8 @@
 /*
  * admission.h - wait for a slot: the admission that asks the runtime again and again.
  *
- * The runtime says -EBUSY (or -EAGAIN) while it has no room.  Whoever waits, waits for ever, or
- * until extra_fd is readable.
+ * The runtime says -EBUSY while it has no room.  Whoever waits, waits for ever, or until extra_fd is
+ * readable.  Nothing else is waited for: the kernel's -EAGAIN (no more processes) may never pass.
  */
 
 #include <stdint.h>

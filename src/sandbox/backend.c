@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "runtime/microvm/microvm.h"
@@ -78,8 +79,7 @@ static int found_one(void *ctx, const struct resoluto_object *object)
 	return 1;
 }
 
-/* The id of a run that is there, or whose objects were kept, is taken. */
-static int claim_prefix(struct place *place, struct resoluto_err *err)
+int place_has_objects(const struct place *place, struct resoluto_err *err)
 {
 	char beneath[PLACE_PREFIX_SIZE + 1];
 	bool found = false;
@@ -87,17 +87,24 @@ static int claim_prefix(struct place *place, struct resoluto_err *err)
 
 	snprintf(beneath, sizeof(beneath), "%s/", place->prefix);
 	r = resoluto_conduit_list(place->conduit, beneath, found_one, &found, err);
+	return r < 0 ? r : found;
+}
+
+/* The id of a run that is there, or whose objects were kept, is taken. */
+static int claim_prefix(struct place *place, struct resoluto_err *err)
+{
+	int r = place_has_objects(place, err);
+
 	if (r < 0)
 		return resoluto_fail_in(err, r, "claim run %s", place->id);
-	if (found)
+	if (r == 1)
 		return resoluto_fail(err, -EEXIST, "there is a run '%s' in this conduit already",
 		                     place->id);
 	place->is_claimed = true;
 	return 0;
 }
 
-static int open_injected(struct place *place, const struct resoluto_backend *backend,
-                         struct resoluto_err *err)
+static void use_injected(struct place *place, const struct resoluto_backend *backend)
 {
 	place->runtime = backend->runtime;
 	place->conduit = backend->conduit;
@@ -106,6 +113,12 @@ static int open_injected(struct place *place, const struct resoluto_backend *bac
 	place->resources = backend->resources;
 	place->dead_after_ms = backend->dead_after_ms;
 	place->boots_squashfs = strcmp(backend->runtime->ops->name, "microvm") == 0;
+}
+
+static int open_injected(struct place *place, const struct resoluto_backend *backend,
+                         struct resoluto_err *err)
+{
+	use_injected(place, backend);
 	return claim_prefix(place, err);
 }
 
@@ -161,14 +174,101 @@ static int open_local(struct place *place, struct resoluto_err *err)
 	return open_local_conduit(place, run_dir, err);
 }
 
+static void name_place(struct place *place, const char *id)
+{
+	*place = (struct place){ 0 };
+	snprintf(place->id, sizeof(place->id), "%s", id);
+	snprintf(place->prefix, sizeof(place->prefix), "run/%s", id);
+}
+
+/* A shim that was taken over may have put something else there: then nothing is stored, and nothing is followed. */
+static int open_stored_conduit(struct place *place, const char *run_dir, struct resoluto_err *err)
+{
+	CLEANUP(mem_free) char *path = NULL;
+	struct stat st;
+	int r;
+
+	if (asprintf(&path, "%s/conduit", run_dir) < 0) {
+		path = NULL;
+		return resoluto_fail(err, -ENOMEM, "open the conduit of the run");
+	}
+	if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return open_local_conduit(place, run_dir, err);
+	r = resoluto_conduit_open_url("memory://", &place->own_conduit, err);
+	place->conduit = place->own_conduit;
+	return r;
+}
+
+/* Without an image and without QEMU: only to look at what is there. */
+static int open_local_existing(struct place *place, const char *id, struct resoluto_err *err)
+{
+	CLEANUP(mem_free) char *run_dir = NULL;
+	int r = config_load(&place->config, err);
+
+	if (r == 0)
+		r = check_local_runtime(place->config, err);
+	if (r == 0)
+		r = microvm_reader_new(config_state_dir(place->config), &place->own_runtime, err);
+	place->runtime = place->own_runtime;
+	if (r < 0 || !id)
+		return r;
+	r = microvm_open(place->runtime, id, &run_dir, err);
+	return r < 0 ? r : open_stored_conduit(place, run_dir, err);
+}
+
+int place_open_existing(struct place *place, const struct resoluto_backend *backend, const char *id,
+                        struct resoluto_err *err)
+{
+	int r = 0;
+
+	name_place(place, id ? id : "");
+	if (backend)
+		use_injected(place, backend);
+	else
+		r = open_local_existing(place, id, err);
+	if (r < 0)
+		place_close(place, false);
+	return r;
+}
+
+int place_records(struct place *place, struct resoluto_conduit **ret_records,
+                  struct resoluto_err *err)
+{
+	CLEANUP(mem_free) char *url = NULL;
+	int r = 0;
+
+	*ret_records = place->own_runtime ? place->own_records : place->conduit;
+	if (*ret_records)
+		return 0;
+	if (asprintf(&url, "localfs://%s", config_state_dir(place->config)) < 0) {
+		url = NULL;
+		return resoluto_fail(err, -ENOMEM, "open the records of runs");
+	}
+	r = resoluto_conduit_open_url(url, &place->own_records, err);
+	*ret_records = place->own_records;
+	return r;
+}
+
+int place_remove(struct place *place, struct resoluto_err *err)
+{
+	char launch[PLACE_PREFIX_SIZE];
+	int r;
+
+	if (place->own_runtime)
+		return microvm_release(place->own_runtime, place->id, false, err);
+	snprintf(launch, sizeof(launch), PLACE_LAUNCH "/%s", place->id);
+	r = resoluto_conduit_delete_prefix(place->conduit, place->prefix, err);
+	if (r >= 0)
+		r = resoluto_conduit_delete_prefix(place->conduit, launch, err);
+	return r < 0 ? r : 0;
+}
+
 int place_open(struct place *place, const struct resoluto_backend *backend, const char *id,
                struct resoluto_err *err)
 {
 	int r;
 
-	*place = (struct place){ 0 };
-	snprintf(place->id, sizeof(place->id), "%s", id);
-	snprintf(place->prefix, sizeof(place->prefix), "run/%s", id);
+	name_place(place, id);
 	r = backend ? open_injected(place, backend, err) : open_local(place, err);
 	if (r < 0)
 		place_close(place, false);
@@ -184,6 +284,7 @@ void place_close(struct place *place, bool keep)
 	else if (place->is_claimed && !keep)
 		(void) resoluto_conduit_delete_prefix(place->conduit, place->prefix, NULL);
 	resoluto_runtime_close(place->own_runtime);
+	resoluto_conduit_close(place->own_records);
 	strv_done(&place->own_store_env);
 	config_free(&place->config);
 	*place = (struct place){ 0 };

@@ -40,11 +40,25 @@ static int fetch(void *ctx, const struct resoluto_sink *sink, struct resoluto_er
 	return r;
 }
 
+/* Where members land, and what is told of them. */
+struct landing {
+	int output_fd;
+	const char *const *globs;
+	struct resoluto_quotas limits;
+	size_t name_bytes;
+	struct collection *collection;
+};
+
 static int add_member(void *ctx, const char *path)
 {
-	struct strv *artifacts = ctx;
+	struct landing *landing = ctx;
 
-	return strv_add(artifacts, path);
+	landing->name_bytes += strlen(path) + 1;
+	if (landing->name_bytes > COLLECT_NAMES_MAX) {
+		landing->collection->over = QUOTA_MEMBERS;
+		return -EFBIG;
+	}
+	return strv_add(&landing->collection->artifacts, path);
 }
 
 static int by_bytes(const void *a, const void *b)
@@ -95,21 +109,49 @@ static char *parse_result(int output_fd)
 	return line;
 }
 
-static int unpack(struct bridge *bridge, int output_fd, const char *const *globs,
-                  struct strv *artifacts, struct resoluto_err *err)
+static int unpack(struct landing *landing, struct bridge *bridge, struct resoluto_err *err)
 {
+	struct collection *collection = landing->collection;
 	struct resoluto_source source = { .read = bridge_read, .ctx = bridge };
-	struct unpack_options options = { .globs = globs, .member = add_member, .ctx = artifacts };
-	struct unpack_report report;
+	struct unpack_options options = {
+		.globs = landing->globs,
+		.limits = { .bytes = landing->limits.archive_bytes,
+		            .members = landing->limits.members,
+		            .ratio = landing->limits.ratio },
+		.member = add_member,
+		.ctx = landing,
+	};
+	struct unpack_report report = { 0 };
+	int r = unpack_tree(landing->output_fd, &source, &options, &report, err);
 
-	return unpack_tree(output_fd, &source, &options, &report, err);
+	if (collection->over == QUOTA_NONE)
+		collection->over = report.over;
+	return r;
+}
+
+/* How it failed, in words for people. */
+static int explain(const struct landing *landing, int r, const struct resoluto_err *why,
+                   struct resoluto_err *err)
+{
+	const enum quota over = landing->collection->over;
+	char text[QUOTA_TEXT];
+
+	if (over == QUOTA_NONE)
+		return resoluto_fail(err, r, "collect the outputs: %s", why->text);
+	quota_explain(over, quota_limit(&landing->limits, over), text);
+	return resoluto_fail(err, r, "%s", text);
 }
 
 int collect_outputs(struct resoluto_conduit *conduit, const char *store_prefix, int output_fd,
-                    const char *const *globs, struct collection *ret_collection,
-                    bool *ret_has_archive, struct resoluto_err *err)
+                    const char *const *globs, const struct resoluto_quotas *quotas,
+                    struct collection *ret_collection, bool *ret_has_archive,
+                    struct resoluto_err *err)
 {
 	struct fetching fetching = { .conduit = conduit };
+	struct landing landing = { .output_fd = output_fd,
+		                   .globs = globs,
+		                   .limits = quota_limits(quotas),
+		                   .collection = ret_collection };
 	struct resoluto_err why = { 0 };
 	struct bridge bridge;
 	int r;
@@ -120,14 +162,12 @@ int collect_outputs(struct resoluto_conduit *conduit, const char *store_prefix, 
 		return resoluto_fail(err, -EINVAL, "the store prefix is too long");
 	r = bridge_start(&bridge, fetch, &fetching, &why);
 	if (r == 0) {
-		r = unpack(&bridge, output_fd, globs, &ret_collection->artifacts, &why);
+		r = unpack(&landing, &bridge, &why);
 		r = bridge_end(&bridge, r, &why);
 	}
 	*ret_has_archive = !fetching.is_missing;
 	sort_unique(&ret_collection->artifacts);
 	if (strv_has((const char *const *) ret_collection->artifacts.items, RESULT_NAME))
 		ret_collection->result_json = parse_result(output_fd);
-	if (r < 0 && !fetching.is_missing)
-		return resoluto_fail(err, r, "collect the outputs: %s", why.text);
-	return 0;
+	return r < 0 && !fetching.is_missing ? explain(&landing, r, &why, err) : 0;
 }

@@ -11,20 +11,28 @@
 
 #include "base/buf.h"
 #include "resoluto/conduit.h"
+#include "wire/quota.h"
 
-enum { COLLECT_RESULT_MAX = 1024 * 1024 }; /* bytes of a result.json of the workspace */
+enum {
+	COLLECT_RESULT_MAX = 1024 * 1024, /* bytes of a result.json of the workspace */
+	COLLECT_NAMES_MAX = 256 * 1024 *
+	                    1024, /* bytes of names of artifacts, which are held in memory */
+};
 
 struct collection {
 	struct strv artifacts; /* sorted, each once */
 	char *result_json;     /* owned: result.json, if it came and is JSON */
+	enum quota over;       /* the quota that ended it */
 };
 
 void collection_done(struct collection *collection);
 
 /*
  * 0: all is there; *ret_has_archive tells whether the guest had sent any.  -EBADMSG, -EFBIG: the
- * archive was refused.  What came before a failure is in *ret_collection in any case.
+ * archive was refused, and over a quota the text begins with its name (quota_explain()).  What came before
+ * a failure is in *ret_collection in any case.
  */
 int collect_outputs(struct resoluto_conduit *conduit, const char *store_prefix, int output_fd,
-                    const char *const *globs, struct collection *ret_collection,
-                    bool *ret_has_archive, struct resoluto_err *err);
+                    const char *const *globs, const struct resoluto_quotas *quotas,
+                    struct collection *ret_collection, bool *ret_has_archive,
+                    struct resoluto_err *err);

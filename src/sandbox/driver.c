@@ -8,16 +8,19 @@
  * `protocol`, they do not fail it.
  */
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "conduit/seek.h"
 #include "conduit/tail.h"
 #include "sandbox/driver_internal.h"
 #include "sandbox/options.h"
 #include "sandbox/watch.h"
+#include "wire/contract.h"
 #include "wire/keys.h"
 #include "wire/reason.h"
 #include "wire/result.h"
@@ -27,7 +30,9 @@ enum {
 	SOON_MS = 2,          /* on_idle asked to be called again */
 	BARREN_WAKES = 16,    /* wakes in a row that brought nothing before naps begin */
 	NAP_MS = 10,
-	LOGS_MAX = 64 * 1024, /* characters of substrate logs kept but for a silent sandbox */
+	/* Characters of substrate logs kept but for a silent sandbox: a console's 64 KiB, and what an
+	 * emulator said beside it. */
+	LOGS_MAX = (64 + 16) * 1024,
 };
 
 struct drive {
@@ -39,6 +44,7 @@ struct drive {
 	struct resoluto_outcome outcome;
 	uint64_t next_poll_ms;
 	bool has_sandbox;
+	uint64_t from_seq;     /* output before it is not told */
 	bool event_failed;     /* on_event, not the tail, returned the failure */
 	bool woke_for_nothing; /* woken, but not for idle_fd: the status may have changed */
 	unsigned barren;
@@ -98,7 +104,10 @@ static int on_event(void *ctx, const struct resoluto_event *event)
 	int r;
 
 	drive->outcome.events++;
-	if (!drive->options.on_event)
+	if (strcmp(event->event, "open") == 0 && strcmp(event->kind, "workload") == 0)
+		drive->outcome.has_started = true;
+	if (!drive->options.on_event || drive->options.from_seq == RESOLUTO_SEQ_END ||
+	    (event->is_output && event->seq != 0 && event->seq < drive->from_seq))
 		return 0;
 	r = drive->options.on_event(drive->options.ctx, event);
 	drive->event_failed = r < 0;
@@ -126,6 +135,14 @@ static int read_chunks(struct drive *drive, int *ret_count, struct resoluto_err 
 	return 0;
 }
 
+/* Nobody shall read it again and come to another conclusion: as a string it ends at its first NUL. */
+static int bad_result(struct drive *drive)
+{
+	free(drive->outcome.result_json);
+	drive->outcome.result_json = NULL;
+	return conclude(drive, RESOLUTO_COMPLETED, reason_name(REASON_BAD_RESULT));
+}
+
 /* The verdict of the guest itself; a stop that the runtime knows of (a deadline) explains it. */
 static int take_verdict(struct drive *drive, struct resoluto_err *err)
 {
@@ -145,9 +162,9 @@ static int take_verdict(struct drive *drive, struct resoluto_err *err)
 		return conclude(drive, RESOLUTO_COMPLETED, reason_name(REASON_BAD_RESULT));
 	if (r < 0)
 		return r;
-	r = node_result_parse(drive->outcome.result_json, len, &doc, NULL);
+	r = node_result_parse(drive->outcome.result_json, len, &doc, err);
 	if (r < 0)
-		return conclude(drive, RESOLUTO_COMPLETED, reason_name(REASON_BAD_RESULT));
+		return r == -ENOMEM ? r : bad_result(drive);
 	conclude(drive, RESOLUTO_COMPLETED, doc.result.reason ? doc.result.reason : "");
 	node_result_doc_done(&doc);
 	return 1;
@@ -199,8 +216,10 @@ static int ended(struct drive *drive, struct resoluto_err *err)
 
 	if (r != 0)
 		return r;
-	if (last->phase == RESOLUTO_PHASE_FAILED)
+	if (last->phase == RESOLUTO_PHASE_FAILED) {
+		memcpy(drive->outcome.detail, last->detail, sizeof(last->detail));
 		return conclude(drive, watch_disposition(last->reason), last->reason);
+	}
 	/* A manifest whose chunks are not there is no runner's work; a missing one is a lost run. */
 	return conclude(drive, RESOLUTO_EXTERNAL,
 	                reason_name(drive->tail.has_manifest ? REASON_PROTOCOL : REASON_NO_RESULT));
@@ -250,6 +269,12 @@ static int look(struct drive *drive, struct resoluto_err *err)
 	return judge(drive, err);
 }
 
+static int leave(struct drive *drive)
+{
+	drive->outcome.has_left = true;
+	return 1;
+}
+
 /* 1 in *ret_soon: on_idle wants to be called again soon. */
 static int call_on_idle(struct drive *drive, bool *ret_soon, struct resoluto_err *err)
 {
@@ -259,6 +284,8 @@ static int call_on_idle(struct drive *drive, bool *ret_soon, struct resoluto_err
 	if (drive->options.on_idle)
 		r = drive->options.on_idle(drive->options.ctx, &drive->handle, &why);
 	*ret_soon = r == 1;
+	if (r == RESOLUTO_IDLE_LEAVE)
+		return leave(drive);
 	if (r >= 0)
 		return 0;
 	if (r != -ECANCELED)
@@ -317,6 +344,10 @@ static int turn(struct drive *drive, struct resoluto_err *err)
 		r = call_on_idle(drive, &soon, err);
 	if (r != 0 || count == CHUNKS_PER_TURN)
 		return r;
+	if (drive->options.until_now && count == 0)
+		return leave(drive);
+	if (drive->options.until_now)
+		return 0;
 	return sleep_in_runtime(drive, soon, err);
 }
 
@@ -338,8 +369,9 @@ static void take_logs(struct drive *drive)
 	size_t keep = drive->outcome.disposition == RESOLUTO_SILENT ? RESOLUTO_LOGS_KEPT : LOGS_MAX;
 	CLEANUP(mem_free) char *text = NULL;
 
-	if (options->runtime->ops->logs(options->runtime, &drive->handle, RESOLUTO_LOG_TAIL_LINES,
-	                                &text, NULL) < 0 ||
+	/* Bounded by characters: as many lines as there are. */
+	if (options->runtime->ops->logs(options->runtime, &drive->handle, UINT_MAX, &text, NULL) <
+	            0 ||
 	    !text)
 		return;
 	keep = driver_last_characters(text, keep);
@@ -366,6 +398,10 @@ static int launch(struct drive *drive, struct resoluto_err *err)
 	uint64_t start = now_ms(drive);
 	int r;
 
+	if (options->handle) {
+		drive->handle = *options->handle;
+		return 0;
+	}
 	if (admission)
 		r = admission->acquire(admission->ctx, options->runtime, options->spec, fd,
 		                       &drive->handle, err);
@@ -383,7 +419,7 @@ static void reap(struct drive *drive)
 	const struct resoluto_drive_options *options = &drive->options;
 	const struct resoluto_admission *admission = options->admission;
 
-	if (!drive->has_sandbox || options->keep_sandbox)
+	if (!drive->has_sandbox || options->keep_sandbox || drive->outcome.has_left)
 		return;
 	/* What cannot be removed now carries the run's id: a sweep finds it. */
 	(void) options->runtime->ops->destroy(options->runtime, &drive->handle, NULL);
@@ -406,8 +442,43 @@ static int follow(struct drive *drive, struct resoluto_err *err)
 	do
 		r = turn(drive, err);
 	while (r == 0);
-	take_evidence(drive);
+	drive->outcome.handle = drive->handle;
+	if (!drive->outcome.has_left)
+		take_evidence(drive);
 	return r < 0 ? r : 0;
+}
+
+/* What the guest wrote cannot fail it: it is read from its beginning then, and judged there. */
+static int seek(struct drive *drive, struct resoluto_err *err)
+{
+	const struct resoluto_drive_options *options = &drive->options;
+	struct resoluto_err why = { 0 };
+	int r;
+
+	drive->from_seq = options->from_seq;
+	if (options->has_tail)
+		r = tail_seek_lines(&drive->tail, options->tail_lines, options->tail_streams,
+		                    &drive->from_seq, &why);
+	else if (options->from_seq == RESOLUTO_SEQ_END)
+		r = tail_seek_end(&drive->tail, &why);
+	else
+		r = tail_seek(&drive->tail, options->from_seq, &why);
+	drive->outcome.has_started = drive->tail.knows_workload;
+	if (r == -EBADMSG || r == -EFBIG)
+		return 0;
+	return r < 0 ? resoluto_fail(err, r, "%s", why.text) : 0;
+}
+
+/* What its runner was told to write into each event; NULL: it was not told. */
+static const char *run_id_of(const struct resoluto_launch_spec *spec)
+{
+	static const char name[] = ENV_RUN_ID "=";
+
+	for (const char *const *entry = spec->env; entry && *entry; entry++) {
+		if (strncmp(*entry, name, sizeof(name) - 1) == 0)
+			return *entry + sizeof(name) - 1;
+	}
+	return NULL;
 }
 
 static int start(struct drive *drive, const struct resoluto_drive_options *options,
@@ -432,7 +503,10 @@ static int start(struct drive *drive, const struct resoluto_drive_options *optio
 	if (!drive->outcome.substrate_logs)
 		return resoluto_fail(err, -ENOMEM, "start the drive");
 	r = tail_init(&drive->tail, options->conduit, options->spec->store_prefix);
-	return r < 0 ? resoluto_fail(err, r, "start the drive") : 0;
+	if (r < 0)
+		return resoluto_fail(err, r, "start the drive");
+	chunk_reader_expect(drive->tail.reader, run_id_of(options->spec));
+	return seek(drive, err);
 }
 
 int driver_drive(const struct resoluto_drive_options *options, const struct driver_clock *clock,
@@ -444,8 +518,10 @@ int driver_drive(const struct resoluto_drive_options *options, const struct driv
 	if (r == 0) {
 		r = follow(&drive, err);
 		reap(&drive);
-		tail_done(&drive.tail);
 	}
+	if (drive.tail.reader)
+		drive.outcome.foreign_events = chunk_reader_foreign_events(drive.tail.reader);
+	tail_done(&drive.tail);
 	if (r == 0 && !drive.outcome.substrate_logs)
 		r = resoluto_fail(err, -ENOMEM, "keep the substrate's logs");
 	if (r < 0) {

@@ -125,6 +125,15 @@ int evidence_judge(const struct evidence *evidence, char **ret_json, enum reason
 	return *ret_json ? 0 : -ENOMEM;
 }
 
+bool evidence_has_guest(const char *runtime_json)
+{
+	json_t *runtime = load_object(runtime_json);
+	bool has_guest = is_boot_id(json_string_value(json_object_get(runtime, "guest_boot_id")));
+
+	json_decref(runtime);
+	return has_guest;
+}
+
 static json_t *probe_of(const json_t *from)
 {
 	const json_t *ok = json_object_get(from, "ok");

@@ -33,5 +33,7 @@ struct evidence {
  */
 int evidence_judge(const struct evidence *evidence, char **ret_json, enum reason *ret_reason);
 
+/* The runtime knows the boot id of a guest: its program was about to start. */
+bool evidence_has_guest(const char *runtime_json);
 /* The `canary` array of the result, of what a guest says; NULL when out of memory. */
 char *evidence_canary(const json_t *canary);

@@ -34,6 +34,11 @@ int idle_run(struct idle *idle, struct resoluto_runtime *runtime, struct resolut
 	return feed_pump(&idle->feed, runtime, handle, err);
 }
 
+bool idle_has_fed(const struct idle *idle)
+{
+	return !idle->feed.is_open;
+}
+
 int idle_asked_to_stop(struct idle *idle, struct resoluto_err *err)
 {
 	if (stops_asked(&idle->stops))

@@ -24,5 +24,7 @@ void idle_close(struct idle *idle);
 /* The driver's on_idle: 1 = call again soon; -ECANCELED with the reason's name when the grace time is over. */
 int idle_run(struct idle *idle, struct resoluto_runtime *runtime, struct resoluto_handle *handle,
              struct resoluto_err *err);
+/* All input has been handed over, or nobody reads it any more. */
+bool idle_has_fed(const struct idle *idle);
 /* Before the launch: -ECANCELED once a signal asked to stop. */
 int idle_asked_to_stop(struct idle *idle, struct resoluto_err *err);

@@ -29,6 +29,14 @@ static int keep(struct observer *observer, const struct resoluto_event *event)
 	return r < 0 ? r : capture_add(apart, event->bytes, event->len);
 }
 
+/* A reader may begin anywhere; from there on each piece has the next number. */
+static void check_order(struct observer *observer, uint64_t seq)
+{
+	if (observer->last_seq != 0 && seq != observer->last_seq + 1)
+		observer->has_gap = true;
+	observer->last_seq = seq;
+}
+
 static int cancel_if(struct observer *observer, int r)
 {
 	if (r >= 0)
@@ -57,8 +65,12 @@ int observer_event(struct observer *observer, const struct resoluto_event *event
 		observer->first_event_ms = now_ms;
 	if (strcmp(event->kind, "workload") == 0 && strcmp(event->event, "open") == 0)
 		observer->has_started = true;
-	if (event->is_output && event->bytes)
+	if (strcmp(event->kind, "setup") == 0)
+		observer->has_setup = true;
+	if (event->is_output && event->bytes) {
+		check_order(observer, event->seq);
 		r = show(observer, event);
+	}
 	if (r == 0 && options->on_event)
 		r = cancel_if(observer, options->on_event(options->ctx, event));
 	return r;
@@ -66,14 +78,25 @@ int observer_event(struct observer *observer, const struct resoluto_event *event
 
 int observer_take(const struct observer *observer, struct resoluto_result *result)
 {
-	uint64_t dropped_apart;
-	int r = capture_take(&observer->merged, &result->output, &result->output_len,
-	                     &result->output_dropped_bytes);
+	struct capture_kept merged = { 0 }, out = { 0 }, errors = { 0 };
+	int r = capture_take(&observer->merged, &merged);
 
 	if (r == 0)
-		r = capture_take(&observer->out, &result->out, &result->out_len, &dropped_apart);
+		r = capture_take(&observer->out, &out);
 	if (r == 0)
-		r = capture_take(&observer->errors, &result->errors, &result->errors_len,
-		                 &dropped_apart);
+		r = capture_take(&observer->errors, &errors);
+	/* What there is by now goes with the result, also after a failure. */
+	result->output = merged.bytes;
+	result->output_len = merged.len;
+	result->output_head_len = merged.head_len;
+	result->output_dropped_bytes = merged.dropped;
+	result->out = out.bytes;
+	result->out_len = out.len;
+	result->out_head_len = out.head_len;
+	result->out_dropped_bytes = out.dropped;
+	result->errors = errors.bytes;
+	result->errors_len = errors.len;
+	result->errors_head_len = errors.head_len;
+	result->errors_dropped_bytes = errors.dropped;
 	return r;
 }

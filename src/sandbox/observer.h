@@ -9,15 +9,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/capture.h"
 #include "resoluto/sandbox.h"
-#include "sandbox/capture.h"
 
 struct observer {
 	const struct resoluto_run_options *options; /* borrowed: stream, on_event, ctx */
 	struct capture merged, out, errors;
 	uint64_t first_event_ms; /* monotonic; 0: none came yet */
 	bool has_started;        /* the span of the program was opened */
+	bool has_setup;          /* that of the setup hook was */
 	bool was_cancelled;      /* a callback of the caller's asked to stop */
+	uint64_t last_seq;       /* of a piece of output; 0: none came, or its runner gives none */
+	bool has_gap;            /* pieces of output do not follow each other */
 };
 
 void observer_init(struct observer *observer, const struct resoluto_run_options *options);

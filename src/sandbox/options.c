@@ -164,7 +164,7 @@ static int check_workspace(const struct resoluto_run_options *options, struct re
 	return check_names(options, err);
 }
 
-static int check_outputs(const struct resoluto_run_options *options, struct resoluto_err *err)
+static int check_output_place(const struct resoluto_run_options *options, struct resoluto_err *err)
 {
 	bool has_outputs = options->output_paths && options->output_paths[0];
 
@@ -175,6 +175,11 @@ static int check_outputs(const struct resoluto_run_options *options, struct reso
 		return resoluto_fail(err, -EINVAL,
 		                     "outputs are asked for, and there is no place to put them: "
 		                     "give an output directory or a workspace");
+	return 0;
+}
+
+static int check_outputs(const struct resoluto_run_options *options, struct resoluto_err *err)
+{
 	for (const char *const *glob = options->output_paths; glob && *glob; glob++) {
 		int r = glob_check(*glob, err);
 
@@ -272,7 +277,7 @@ static int check_backend(const struct resoluto_run_options *options, struct reso
 	return resoluto_fail(err, -EINVAL, "backend '%s' is unknown: there is 'local'", name);
 }
 
-int options_check(const struct resoluto_run_options *options, struct resoluto_err *err)
+static int check_all(const struct resoluto_run_options *options, struct resoluto_err *err)
 {
 	int r = check_programs(options, err);
 
@@ -298,4 +303,26 @@ int options_check(const struct resoluto_run_options *options, struct resoluto_er
 		                  "letter or digit",
 		                  options->id);
 	return r;
+}
+
+int options_check(const struct resoluto_run_options *options, struct resoluto_err *err)
+{
+	int r = check_all(options, err);
+
+	return r < 0 ? r : check_output_place(options, err);
+}
+
+int options_check_launch(const struct resoluto_run_options *options, struct resoluto_err *err)
+{
+	if (options->output_dir)
+		return resoluto_fail(err, -EINVAL,
+		                     "output_dir: a launch brings nothing back; collect names the "
+		                     "directory");
+	if (options->stream || options->on_event)
+		return resoluto_fail(err, -EINVAL,
+		                     "stream and on_event: a launch tells no output; drive does");
+	if (options->detach_on_hangup)
+		return resoluto_fail(err, -EINVAL,
+		                     "detach_on_hangup: a launched run is detached anyway");
+	return check_all(options, err);
 }

@@ -20,6 +20,8 @@ int options_copy(void *to, size_t to_size, const void *from, size_t from_size,
 
 /* -EINVAL with what to change. */
 int options_check(const struct resoluto_run_options *options, struct resoluto_err *err);
+/* The same for a launch, which has no output and needs no place for outputs yet. */
+int options_check_launch(const struct resoluto_run_options *options, struct resoluto_err *err);
 
 /* "root", "0", "0:0", "00": the user of this image or option is uid 0. */
 bool options_user_is_root(const char *user);

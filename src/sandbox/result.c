@@ -8,17 +8,24 @@
 #include "resoluto/sandbox.h"
 #include "wire/base64.h"
 #include "wire/json_text.h"
+#include "wire/quota.h"
 #include "wire/utf8.h"
 
 enum { RESULT_SCHEMA = 1 };
+
+static void free_strings(char **strings)
+{
+	for (char **string = strings; string && *string; string++)
+		free(*string);
+	free(strings);
+}
 
 void resoluto_result_free(struct resoluto_result *result)
 {
 	if (!result)
 		return;
-	for (char **artifact = result->artifacts; artifact && *artifact; artifact++)
-		free(*artifact);
-	free(result->artifacts);
+	free_strings(result->artifacts);
+	free_strings(result->warnings);
 	free(result->run_id);
 	free(result->reason);
 	free(result->detail);
@@ -28,6 +35,7 @@ void resoluto_result_free(struct resoluto_result *result)
 	free(result->result_json);
 	free(result->isolation_json);
 	free(result->canary_json);
+	free(result->egress_json);
 	free(result->image_ref);
 	free(result->image_digest);
 	free(result->substrate_logs);
@@ -56,6 +64,26 @@ static int add_text_member(struct buf *out, const char *key, const char *bytes, 
 	return r < 0 ? r : json_add_string(out, bytes ? bytes : "", len, NULL);
 }
 
+/* "KEY_head_bytes" and "KEY_dropped_bytes": where a text was cut, and what is missing there. */
+static int add_cut(struct buf *out, const char *key, size_t head_len, uint64_t dropped)
+{
+	return buf_addf(out, ",\"%s_head_bytes\":%zu,\"%s_dropped_bytes\":%llu", key, head_len, key,
+	                (unsigned long long) dropped);
+}
+
+static int add_cuts(struct buf *out, const struct resoluto_result *result)
+{
+	int r = add_cut(out, "output", result->output_head_len, result->output_dropped_bytes);
+
+	if (r == 0)
+		r = add_cut(out, "stdout", result->out_head_len, result->out_dropped_bytes);
+	if (r == 0)
+		r = add_cut(out, "stderr", result->errors_head_len, result->errors_dropped_bytes);
+	return r < 0 ? r
+	             : buf_addf(out, ",\"output_is_complete\":%s",
+	                        result->output_is_complete ? "true" : "false");
+}
+
 static int add_output(struct buf *out, const struct resoluto_result *result)
 {
 	bool as_text = is_text(result->output, result->output_len) &&
@@ -68,8 +96,7 @@ static int add_output(struct buf *out, const struct resoluto_result *result)
 	if (r == 0)
 		r = json_add_member(out, "output_encoding", as_text ? "utf-8" : "base64");
 	if (r == 0)
-		r = buf_addf(out, ",\"output_dropped_bytes\":%llu",
-		             (unsigned long long) result->output_dropped_bytes);
+		r = add_cuts(out, result);
 	/* The original's member, always empty there. */
 	if (r == 0)
 		r = json_add_member(out, "errors", "");
@@ -102,14 +129,14 @@ static int add_verdict(struct buf *out, const struct resoluto_result *result)
 	                               resoluto_disposition_name(result->disposition));
 }
 
-static int add_artifacts(struct buf *out, char *const *artifacts)
+static int add_strings(struct buf *out, const char *key, char *const *strings)
 {
-	int r = buf_add_str(out, ",\"artifacts\":[");
+	int r = buf_addf(out, ",\"%s\":[", key);
 
-	for (size_t i = 0; artifacts && artifacts[i] && r == 0; i++) {
+	for (size_t i = 0; strings && strings[i] && r == 0; i++) {
 		r = i > 0 ? buf_add_str(out, ",") : 0;
 		if (r == 0)
-			r = json_add_cstring(out, artifacts[i]);
+			r = json_add_cstring(out, strings[i]);
 	}
 	return r < 0 ? r : buf_add_str(out, "]");
 }
@@ -160,6 +187,28 @@ static int add_timings(struct buf *out, const struct resoluto_timings *timings)
 	return r < 0 ? r : buf_add_str(out, "}");
 }
 
+static int add_quota(struct buf *out, const struct resoluto_result *result, enum quota quota,
+                     bool is_first)
+{
+	const char *name = quota_name(quota);
+	const bool exceeded = result->quota && strcmp(result->quota, name) == 0;
+
+	return buf_addf(out, "%s\"%s\":{\"limit\":%llu,\"unit\":\"%s\",\"exceeded\":%s}",
+	                is_first ? "" : ",", name,
+	                (unsigned long long) quota_limit(&result->quotas, quota), quota_unit(quota),
+	                json_bool(exceeded));
+}
+
+/* None are known of a run that another process has in its foreground. */
+static int add_quotas(struct buf *out, const struct resoluto_result *result)
+{
+	int r = buf_add_str(out, ",\"quotas\":{");
+
+	for (int i = QUOTA_NONE + 1; r == 0 && result->quotas.bytes && i < QUOTA_COUNT; i++)
+		r = add_quota(out, result, (enum quota) i, i == QUOTA_NONE + 1);
+	return r < 0 ? r : buf_add_str(out, "}");
+}
+
 static int add_all(struct buf *out, const struct resoluto_result *result)
 {
 	int r = add_verdict(out, result);
@@ -167,7 +216,7 @@ static int add_all(struct buf *out, const struct resoluto_result *result)
 	if (r == 0)
 		r = add_output(out, result);
 	if (r == 0)
-		r = add_artifacts(out, result->artifacts);
+		r = add_strings(out, "artifacts", result->artifacts);
 	if (r == 0)
 		r = add_json_member(out, "result", result->result_json, "null");
 	if (r == 0)
@@ -179,8 +228,13 @@ static int add_all(struct buf *out, const struct resoluto_result *result)
 	if (r == 0)
 		r = add_json_member(out, "canary", result->canary_json, "[]");
 	if (r == 0)
-		r = buf_addf(out, ",\"egress\":[],\"quotas\":{},\"redactions\":%llu",
-		             (unsigned long long) result->redactions);
+		r = add_strings(out, "warnings", result->warnings);
+	if (r == 0)
+		r = add_json_member(out, "egress", result->egress_json, "[]");
+	if (r == 0)
+		r = add_quotas(out, result);
+	if (r == 0)
+		r = buf_addf(out, ",\"redactions\":%llu", (unsigned long long) result->redactions);
 	if (r == 0)
 		r = json_add_member(out, "substrate_logs", result->substrate_logs);
 	return r < 0 ? r : buf_add_str(out, "}");

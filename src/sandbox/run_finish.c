@@ -6,7 +6,15 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "runtime/microvm/microvm.h"
+#include "sandbox/egress.h"
 #include "sandbox/run.h"
+#include "wire/quota.h"
+
+enum {
+	WARNINGS_MAX = 8,        /* of a run */
+	WARNING_BYTES_MAX = 512, /* of one */
+};
 
 static int check_evidence(struct run *run)
 {
@@ -64,24 +72,129 @@ static int take_verdict(struct run *run)
 
 	result->ran = verdict->ran;
 	result->exit_code = verdict->exit_code;
-	result->ok = verdict->exit_code == 0;
+	result->ok = verdict->exit_code == 0 && !run->outcome.has_left;
 	result->signal = verdict->signal;
+	result->output_is_complete = verdict->output_is_complete && !run->observer.has_gap;
 	result->disposition = verdict->disposition;
+	result->quotas = run->options.quotas;
+	if (verdict->reason == REASON_QUOTA && quota_told(verdict->detail) != QUOTA_NONE)
+		result->quota = quota_name(quota_told(verdict->detail));
 	result->reason = strdup(reason_name(verdict->reason));
 	result->detail = strdup(verdict->detail);
 	return result->reason && result->detail ? 0 : -ENOMEM;
 }
 
+/* Why the output may not be all there is.  The reason of a run without a verdict says enough. */
+static const char *output_warning(const struct run *run)
+{
+	if (!run->node.root || !run->verdict.ran)
+		return NULL;
+	if (!run->node.result.output_is_complete)
+		return RESOLUTO_WARNING_OUTPUT
+			": a process that the program left behind held its output open beyond "
+			"--drain-timeout; it was killed, and what it had yet to write is not here";
+	return run->observer.has_gap ? RESOLUTO_WARNING_OUTPUT
+	               ": the sandbox left out pieces of the output"
+	                             : NULL;
+}
+
+/* No runner does that: whatever wrote them did not know better, or wanted to be believed to be another. */
+static int add_foreign_warning(const struct run *run, struct strv *warnings)
+{
+	const unsigned long long count = run->outcome.foreign_events;
+
+	return count == 0
+	               ? 0
+	               : strv_addf(warnings,
+	                           "foreign-events: %llu events of the sandbox say that they are "
+	                           "of another run and were passed over",
+	                           count);
+}
+
+static bool wanted_egress(const struct run *run)
+{
+	return run->was_launched && (run->egress.count > 0 || run->options.egress_learn);
+}
+
+/* What the gateway wrote; -ENOENT: there was none. */
+static int read_egress(struct run *run, struct egress_outcome *ret_outcome, struct strv *warnings)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT(0);
+	struct resoluto_runtime *runtime = run->place.runtime;
+	int r = -ENOENT;
+
+	if (strcmp(runtime->ops->name, "microvm") == 0)
+		r = microvm_egress(runtime, run->id, &text, NULL);
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0 && (r != -ENOENT || wanted_egress(run)))
+		return strv_add(warnings, RESOLUTO_WARNING_EGRESS
+		                "unknown: what was decided about connections cannot be read");
+	return r < 0 ? 0 : egress_outcome_read(text.data ? text.data : "", text.len, ret_outcome);
+}
+
+static int take_egress(struct run *run, struct strv *warnings)
+{
+	struct egress_outcome outcome = { .json = NULL };
+	int r = run->outcome.has_left ? 0 : read_egress(run, &outcome, warnings);
+
+	run->result->egress_json = outcome.json ? outcome.json : strdup("[]");
+	if (r == 0 && !run->result->egress_json)
+		r = -ENOMEM;
+	for (size_t i = 0; r == 0 && i < run->egress_notes.count; i++)
+		r = strv_add(warnings, run->egress_notes.items[i]);
+	if (r == 0 && outcome.is_lost)
+		r = strv_add(
+			warnings, RESOLUTO_WARNING_EGRESS
+			"lost: the gateway died, and what it had not written down is not known");
+	if (r == 0 && outcome.dropped > 0)
+		r = strv_addf(warnings,
+		              RESOLUTO_WARNING_EGRESS
+		              "dropped: %llu decisions about connections are "
+		              "left out",
+		              (unsigned long long) outcome.dropped);
+	return r;
+}
+
+/* Sentences of the guest's, and it may be hostile: so many, so long, the others not at all. */
+static int take_warnings(struct run *run)
+{
+	CLEANUP(strv_done) struct strv warnings = { 0 };
+	const json_t *told = run->node.root ? run->node.result.warnings : NULL;
+	const char *output = output_warning(run);
+	int r = output ? strv_add(&warnings, output) : 0;
+
+	if (r == 0)
+		r = add_foreign_warning(run, &warnings);
+	if (r == 0)
+		r = take_egress(run, &warnings);
+	for (size_t i = 0; r == 0 && i < json_array_size(told); i++) {
+		const char *text = json_string_value(json_array_get(told, i));
+
+		if (text && text[0] && strlen(text) <= WARNING_BYTES_MAX &&
+		    warnings.count < WARNINGS_MAX)
+			r = strv_add(&warnings, text);
+	}
+	run->result->warnings = mem_take(&warnings.items);
+	warnings.count = 0;
+	return r;
+}
+
 /* No pointer of a result is NULL but those that say so. */
 static int fill_empty(struct resoluto_result *result)
 {
+	if (!result->warnings)
+		result->warnings = calloc(1, sizeof(*result->warnings));
 	if (!result->artifacts)
 		result->artifacts = calloc(1, sizeof(*result->artifacts));
 	if (!result->substrate_logs)
 		result->substrate_logs = strdup("");
 	if (!result->staging.why)
 		result->staging.why = strdup("");
-	return result->artifacts && result->substrate_logs && result->staging.why ? 0 : -ENOMEM;
+	return result->warnings && result->artifacts && result->substrate_logs &&
+	                       result->staging.why
+	               ? 0
+	               : -ENOMEM;
 }
 
 int run_finish(struct run *run, struct resoluto_result **ret_result)
@@ -91,6 +204,8 @@ int run_finish(struct run *run, struct resoluto_result **ret_result)
 
 	if (r == 0)
 		r = take_verdict(run);
+	if (r == 0)
+		r = take_warnings(run);
 	if (r == 0)
 		r = observer_take(&run->observer, result);
 	if (r < 0)

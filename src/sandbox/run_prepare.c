@@ -9,9 +9,11 @@
 #include "base/cleanup.h"
 #include "base/path.h"
 #include "base/random.h"
+#include "sandbox/egress.h"
 #include "sandbox/environment.h"
 #include "sandbox/options.h"
 #include "sandbox/run.h"
+#include "wire/quota.h"
 
 enum { LABEL_RUN_ID_MAX = 63 }; /* characters of a run id in its label */
 
@@ -46,7 +48,7 @@ static int open_output(struct run *run, struct resoluto_err *err)
 	const char *path = options->output_dir ? options->output_dir : options->workspace;
 	int r = 0;
 
-	if (!options->output_paths || !options->output_paths[0])
+	if (!options->output_paths || !options->output_paths[0] || run->is_launch)
 		return 0;
 	if (options->output_dir)
 		r = mkdirs(path, 0777);
@@ -96,16 +98,21 @@ int run_prepare(struct run *run, const struct resoluto_run_options *options,
 	                     err);
 
 	if (r == 0)
-		r = options_check(&run->options, err);
+		r = run->is_launch ? options_check_launch(&run->options, err)
+		                   : options_check(&run->options, err);
 	if (r < 0)
 		return r;
+	run->options.quotas = quota_limits(&run->options.quotas);
 	observer_init(&run->observer, &run->options);
 	r = environment_read_file(run->options.env_file, &run->file_env, err);
+	if (r == 0)
+		r = egress_compile(&run->options, &run->egress, &run->egress_notes, err);
 	if (r == 0)
 		r = open_workspace(run, err);
 	if (r == 0)
 		r = idle_open(&run->idle, &run->options.input, run->options.signal_fd,
 		              run->tuning->grace_ms, err);
+	run->idle.stops.leaves_on_hangup = run->options.detach_on_hangup;
 	if (r == 0)
 		r = evidence_host_boot_id(run->host_boot_id, err);
 	if (r == 0)
@@ -138,5 +145,7 @@ void run_done(struct run *run)
 	strv_done(&run->file_env);
 	strv_done(&run->env);
 	strv_done(&run->labels);
+	strv_done(&run->egress);
+	strv_done(&run->egress_notes);
 	resoluto_result_free(run->result);
 }

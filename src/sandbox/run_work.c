@@ -15,13 +15,16 @@
 
 enum { BOOT_ATTEMPTS = 2 };
 
+#define NO_OUTPUTS \
+	"the runner of the sandbox sent no outputs: the Python original's takes their paths as " \
+	"they are, and each must be there"
 #define DEFAULT_IMAGE "resoluto-sandbox-base:" RESOLUTO_VERSION
 
 /* A failure in words for people: with what the system said, where it says more than the words. */
 static const char *keep_detail(struct run *run, int code, const char *text)
 {
 	bool says_it_all = code == -EINVAL || code == -EBADMSG || code == -ECANCELED ||
-	                   code == -EFBIG;
+	                   code == -EFBIG || code == -EOPNOTSUPP;
 
 	if (says_it_all)
 		snprintf(run->detail, sizeof(run->detail), "%s", text);
@@ -57,6 +60,7 @@ static void broke_off(struct run *run, int code, const struct resoluto_err *err)
 	else
 		run->verdict = verdict_refused(RESOLUTO_EXTERNAL, reason, 0,
 		                               keep_detail(run, code, err->text));
+	run->drive_failed = true;
 	run->verdict.ran = ran;
 	if (ran)
 		run->verdict.exit_code = RESOLUTO_EXIT_SANDBOX;
@@ -136,6 +140,13 @@ static int on_event(void *ctx, const struct resoluto_event *event)
 	return observer_event(&run->observer, event, clock_mono_ms());
 }
 
+static bool wants_to_leave(const struct run *run)
+{
+	if (run->is_launch)
+		return run->observer.has_started && idle_has_fed(&run->idle);
+	return run->idle.stops.has_hung_up;
+}
+
 static int on_idle(void *ctx, struct resoluto_handle *handle, struct resoluto_err *err)
 {
 	struct run *run = ctx;
@@ -143,7 +154,7 @@ static int on_idle(void *ctx, struct resoluto_handle *handle, struct resoluto_er
 	int r = idle_run(&run->idle, run->place.runtime, handle, err);
 
 	run->input_failed = r < 0 && r != -ECANCELED;
-	return r;
+	return r >= 0 && wants_to_leave(run) ? RESOLUTO_IDLE_LEAVE : r;
 }
 
 /* Wait for a slot; signals that do not ask to stop do not end the waiting. */
@@ -167,6 +178,8 @@ static int acquire(void *ctx, struct resoluto_runtime *runtime,
 	run->result->timings_ms.queue = waited_ms;
 	run->launch_ms = start_ms + waited_ms;
 	run->was_launched = r >= 0;
+	if (r >= 0)
+		run_tell_others(run);
 	return r;
 }
 
@@ -177,24 +190,21 @@ static void release(void *ctx, struct resoluto_handle *handle)
 	run->admission.release(&run->slots, handle);
 }
 
+/* What is 0 still is the runtime's default: it alone knows whether the host has that much. */
 static struct resoluto_resources resources_of(const struct run *run)
 {
 	struct resoluto_resources resources = run->options.resources;
 
 	if (resources.memory_bytes == 0)
 		resources.memory_bytes = run->place.resources.memory_bytes;
-	if (resources.memory_bytes == 0)
-		resources.memory_bytes = RESOLUTO_DEFAULT_MEMORY_BYTES;
 	if (resources.cpu_milli == 0)
 		resources.cpu_milli = run->place.resources.cpu_milli;
-	if (resources.cpu_milli == 0)
-		resources.cpu_milli = RESOLUTO_DEFAULT_CPU_MILLI;
 	if (resources.disk_bytes == 0)
 		resources.disk_bytes = run->place.resources.disk_bytes;
 	return resources;
 }
 
-static uint64_t dead_after_of(const struct run *run)
+uint64_t run_dead_after_ms(const struct run *run)
 {
 	if (run->options.dead_after_ms)
 		return run->options.dead_after_ms;
@@ -214,6 +224,13 @@ static int drive(struct run *run, struct resoluto_err *err)
 		.store_prefix = run->place.prefix,
 		.deadline_ms = run->options.deadline_ms,
 		.has_stdin = run->options.input.kind != RESOLUTO_STDIN_NONE,
+		.outlives_caller = run->is_launch,
+		.dead_after_ms = run_dead_after_ms(run),
+		.quotas = run->options.quotas,
+		.egress_allow = (const char *const *) run->egress.items,
+		.egress_learn = run->options.egress_learn,
+		.egress_wide = run->options.egress_wide,
+		.egress_proxy = run->options.egress_proxy,
 	};
 	const struct resoluto_admission admission = { .acquire = acquire,
 		                                      .release = release,
@@ -226,7 +243,7 @@ static int drive(struct run *run, struct resoluto_err *err)
 		.admission = &admission,
 		.on_event = on_event,
 		.ctx = run,
-		.dead_after_ms = dead_after_of(run),
+		.dead_after_ms = run_dead_after_ms(run),
 		.poll_interval_ms = run->tuning->poll_interval_ms,
 		.on_idle = on_idle,
 		.idle_fd = run->idle.epoll_fd,
@@ -257,18 +274,50 @@ static int drive_once_more(struct run *run, struct resoluto_err *err)
 	return r;
 }
 
-static void judge(struct run *run)
+int run_judge(struct run *run, struct resoluto_err *err)
 {
 	const char *json = run->outcome.result_json;
+	const bool has_started = run->observer.has_started || run->outcome.has_started;
 	struct verdict_inputs inputs = {
 		.outcome = &run->outcome,
-		.has_started = run->observer.has_started,
+		.has_started = has_started,
+		.has_only_setup = run->observer.has_setup && !has_started,
 		.stop_signo = run->idle.stops.signo,
 	};
 
-	if (json && node_result_parse(json, strlen(json), &run->node, NULL) == 0)
+	int r = json ? node_result_parse(json, strlen(json), &run->node, err) : -ENOENT;
+
+	if (r == -ENOMEM)
+		return r;
+	if (r == 0)
 		inputs.node = &run->node.result;
 	run->verdict = verdict_judge(&inputs);
+	return 0;
+}
+
+/* Ours sends no archive when nothing matched, the original's whenever all went well: its result without one,
+ * which does not say `ran`, comes of an output path that is a glob or not there. */
+static bool lacks_outputs(const struct run *run, bool has_archive)
+{
+	const struct node_result *node = &run->node.result;
+
+	return !has_archive && run->verdict.ran && node->success &&
+	       !json_object_get(run->node.root, "ran");
+}
+
+/* Over a quota the run counts as stopped, however its program had ended. */
+static void spoil(struct run *run, int code, enum quota over, const struct resoluto_err *why)
+{
+	enum reason reason = code == -ENOSPC ? REASON_STORE_FULL : REASON_BAD_OUTPUT;
+
+	if (over != QUOTA_NONE)
+		reason = REASON_QUOTA;
+	verdict_spoil(&run->verdict, reason, keep_detail(run, code, why->text));
+	if (over == QUOTA_NONE)
+		return;
+	run->verdict.disposition = RESOLUTO_STOPPED;
+	if (run->verdict.ran)
+		run->verdict.exit_code = RESOLUTO_EXIT_SANDBOX;
 }
 
 /* Whatever the exit code; the archive is there as soon as the manifest is. */
@@ -283,10 +332,13 @@ static int collect(struct run *run)
 	if (run->output_fd < 0 || !run->node.root)
 		return 0;
 	r = collect_outputs(run->place.conduit, run->place.prefix, run->output_fd,
-	                    run->options.output_paths, &collection, &has_archive, &why);
+	                    run->options.output_paths, &run->options.quotas, &collection,
+	                    &has_archive, &why);
 	if (r == 0 && !has_archive && run->node.result.output_archive)
 		r = resoluto_fail(&why, -EBADMSG,
 		                  "the archive of outputs that the sandbox names is not there");
+	if (r == 0 && lacks_outputs(run, has_archive))
+		verdict_spoil(&run->verdict, REASON_OUTPUTS_FAILED, NO_OUTPUTS);
 	run->result->artifacts = mem_take(&collection.artifacts.items);
 	collection.artifacts.count = 0;
 	run->result->result_json = mem_take(&collection.result_json);
@@ -294,16 +346,28 @@ static int collect(struct run *run)
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0)
-		verdict_spoil(&run->verdict, r == -ENOSPC ? REASON_STORE_FULL : REASON_BAD_OUTPUT,
-		              keep_detail(run, r, why.text));
+		spoil(run, r, collection.over, &why);
 	return 0;
+}
+
+/* A runtime that does not know of it would run the program without, and say nothing. */
+static int check_runtime(const struct run *run, struct resoluto_err *err)
+{
+	const char *name = run->place.runtime->ops->name;
+
+	if ((run->egress.count == 0 && !run->options.egress_learn) || strcmp(name, "microvm") == 0)
+		return 0;
+	return resoluto_fail(err, -EOPNOTSUPP,
+	                     "egress: the runtime '%s' cannot reach anything; microvm can", name);
 }
 
 int run_work(struct run *run)
 {
 	struct resoluto_err why = { 0 };
-	int r = find_image(run, &why);
+	int r = check_runtime(run, &why);
 
+	if (r == 0)
+		r = find_image(run, &why);
 	if (r == 0)
 		r = stage(run, &why);
 	if (r == 0)
@@ -313,6 +377,8 @@ int run_work(struct run *run)
 		return 0;
 	}
 	r = drive_once_more(run, &why);
+	if (r >= 0 && !run->outcome.has_left)
+		r = run_judge(run, &why);
 	/* Another run got the id first: what lies beneath the prefix is not ours to remove. */
 	if (r == -EEXIST && !run->was_launched && !run->place.own_runtime)
 		run->place.is_claimed = false;
@@ -320,7 +386,7 @@ int run_work(struct run *run)
 		broke_off(run, r, &why);
 	else if (r < 0)
 		refuse(run, r, &why);
-	else
-		judge(run);
-	return r < 0 ? 0 : collect(run);
+	else if (run->outcome.has_left)
+		run->verdict = (struct verdict){ .ran = run->observer.has_started, .detail = "" };
+	return r < 0 || run->outcome.has_left ? 0 : collect(run);
 }

@@ -22,9 +22,18 @@ int sandbox_run(const struct resoluto_run_options *options, const struct sandbox
 	if (r < 0)
 		return r;
 	r = run_work(&run);
+	if (r == 0 && run.outcome.has_left) {
+		r = run_let_go(&run, err);
+		if (r < 0)
+			return r;
+	} else if (r == 0 && run.options.keep_run) {
+		(void) run_note_request(&run, NULL); /* without it attach knows less */
+	}
 	if (r == 0)
 		r = run_finish(&run, ret_result);
-	return r < 0 ? resoluto_fail(err, r, "make the result of run %s", run.id) : 0;
+	if (r < 0)
+		return resoluto_fail(err, r, "make the result of run %s", run.id);
+	return run.outcome.has_left ? 1 : 0;
 }
 
 int resoluto_sandbox_run(const struct resoluto_run_options *options,

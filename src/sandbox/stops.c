@@ -119,6 +119,10 @@ bool stops_forward(struct stops *stops, struct resoluto_runtime *runtime,
 	for (size_t i = 0; i < n; i++) {
 		if (signals[i] == 0 || signals[i] > SIGRTMAX)
 			continue;
+		if (signals[i] == SIGHUP && stops->leaves_on_hangup) {
+			stops->has_hung_up = true;
+			continue;
+		}
 		note(stops, signals[i]);
 		/* A program that is gone already needs no signal. */
 		(void) runtime->ops->signal(runtime, handle, signals[i], NULL);

@@ -3,7 +3,8 @@
 
 /*
  * stops.h - signals of the caller's for the program: forwarded as they come; the first SIGINT,
- * SIGTERM or SIGHUP starts the grace time, its end or a second one ends the sandbox.
+ * SIGTERM or SIGHUP starts the grace time, its end or a second one ends the sandbox.  With
+ * leaves_on_hangup a SIGHUP over a running sandbox is only noted.
  */
 
 #include <stdbool.h>
@@ -18,6 +19,8 @@ struct stops {
 	uint64_t grace_ms;
 	int signo;    /* the first that asked to stop; 0: none did */
 	bool is_over; /* the grace time passed, or it was said twice */
+	bool leaves_on_hangup;
+	bool has_hung_up;
 };
 
 #define STOPS_NONE ((struct stops){ .fd = -1, .epoll_fd = -1, .timer_fd = -1 })

@@ -29,40 +29,51 @@ static const char *sentence_if_empty(const char *detail, enum reason reason)
 	return detail && detail[0] ? detail : reason_sentence(reason);
 }
 
+/* The original's runner, over a line that is too long for it: the program's end is not known. */
+static bool broke_off(const struct node_result *node, bool ran)
+{
+	return ran && !node->success && !node->has_exit_code;
+}
+
 /* A runner of others says why in free words; then the exit code has to speak for itself. */
 static enum reason reason_of_node(const struct node_result *node, bool ran)
 {
 	enum reason reason = reason_from_name(node->reason ? node->reason : "");
 
+	if (broke_off(node, ran) && (reason == REASON_NONE || reason == REASON_COUNT))
+		return REASON_NO_RESULT;
+	/* The original's runner: the code of the setup hook, and no program. */
+	if (!ran && !node->success && node->has_exit_code && reason == REASON_NONE)
+		return REASON_SETUP_FAILED;
 	if (reason != REASON_COUNT && (reason != REASON_NONE || ran || node->success))
 		return reason;
 	return ran ? REASON_NONE : REASON_NO_RESULT;
 }
 
-static const char *detail_of_node(const struct node_result *node, enum reason reason)
+static const char *detail_of_node(const struct node_result *node, enum reason reason, bool ran)
 {
 	if (node->detail && node->detail[0])
 		return node->detail;
 	if (node->reason && reason_from_name(node->reason) == REASON_COUNT)
 		return node->reason;
-	if (reason == REASON_NONE && !node->output_is_complete)
-		return "a process that the program left behind kept its output open: what it wrote "
-		       "after the drain time is lost";
+	if (reason == REASON_NO_RESULT && ran)
+		return "the runner of the sandbox broke off: how the program ended is not known";
 	return reason_sentence(reason);
 }
 
 static struct verdict judge_node(const struct verdict_inputs *inputs)
 {
 	const struct node_result *node = inputs->node;
-	bool ran = node->ran || inputs->has_started;
+	bool ran = (node->ran && !inputs->has_only_setup) || inputs->has_started;
 	enum reason reason = reason_of_node(node, ran);
 	struct verdict verdict = {
 		.ran = ran,
 		.exit_code = code_of_node(node, ran),
 		.signal = ran ? node->signal : 0,
+		.output_is_complete = node->output_is_complete,
 		.reason = reason,
 		.disposition = inputs->outcome->disposition,
-		.detail = detail_of_node(node, reason),
+		.detail = detail_of_node(node, reason, ran),
 	};
 
 	/* The program was content, its run was not (outputs-failed ...): that is no success. */
@@ -77,7 +88,7 @@ static struct verdict judge_end(const struct verdict_inputs *inputs)
 	const struct resoluto_outcome *outcome = inputs->outcome;
 	enum reason reason = reason_from_name(outcome->reason);
 	bool ran = inputs->has_started;
-	const char *detail = "";
+	const char *detail = outcome->detail;
 
 	if (reason == REASON_COUNT) {
 		reason = REASON_EXTERNAL;

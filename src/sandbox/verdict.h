@@ -15,6 +15,7 @@ struct verdict {
 	bool ran;
 	int exit_code;
 	int signal;
+	bool output_is_complete; /* the guest said so, after all of its events */
 	enum reason reason;
 	enum resoluto_disposition disposition;
 	const char *detail; /* borrowed from the node or static; "" when there is nothing to say */
@@ -24,6 +25,7 @@ struct verdict_inputs {
 	const struct resoluto_outcome *outcome;
 	const struct node_result *node; /* NULL: none, or one that does not parse */
 	bool has_started;               /* the program's span was seen */
+	bool has_only_setup;            /* the setup hook's was, and the program's was not */
 	int stop_signo;                 /* the caller's signal that asked to stop; 0: none */
 };
 

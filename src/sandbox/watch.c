@@ -106,6 +106,10 @@ enum resoluto_disposition watch_disposition(const char *reason)
 	case REASON_CALLER_DIED:
 	case REASON_QUOTA:
 		return RESOLUTO_STOPPED;
+	case REASON_SILENT:
+		return RESOLUTO_SILENT;
+	case REASON_UNSTARTABLE:
+		return RESOLUTO_UNSTARTABLE;
 	case REASON_OWN_KERNEL_UNPROVEN:
 	case REASON_SHARED_KERNEL:
 	case REASON_REFUSED:
