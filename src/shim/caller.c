@@ -87,6 +87,27 @@ static int take_logs(struct shim *shim)
 	return r;
 }
 
+int shim_take_request(struct shim *shim, const struct frame *frame)
+{
+	switch (frame->type) {
+	case FRAME_SIGNAL:
+		return take_signal(shim, frame);
+	case FRAME_DESTROY:
+		return take_destroy(shim, frame);
+	case FRAME_LOGS:
+		return take_logs(shim);
+	default:
+		return 0;
+	}
+}
+
+static int take_detach(struct shim *shim)
+{
+	shim->is_detached = true;
+	shim_watch_silence(shim);
+	return 0;
+}
+
 static int take(struct shim *shim, const struct frame *frame)
 {
 	switch (frame->type) {
@@ -95,15 +116,12 @@ static int take(struct shim *shim, const struct frame *frame)
 	case FRAME_STDIN_EOF:
 		shim->stdin_has_ended = true;
 		return 0;
-	case FRAME_SIGNAL:
-		return take_signal(shim, frame);
-	case FRAME_DESTROY:
-		return take_destroy(shim, frame);
 	case FRAME_DETACH:
-		shim->is_detached = true;
-		return 0;
+		return take_detach(shim);
+	case FRAME_SIGNAL:
+	case FRAME_DESTROY:
 	case FRAME_LOGS:
-		return take_logs(shim);
+		return shim_take_request(shim, frame);
 	default:
 		return shim_stop(shim, REASON_PROTOCOL,
 		                 "the caller sent a frame of an unknown type");
@@ -146,6 +164,9 @@ int shim_caller_event(struct loop_watch *watch, uint32_t events)
 		r = take_frames(shim);
 	if (r == 0 && shim->caller.has_ended && !shim->is_detached)
 		r = shim_stop(shim, REASON_CALLER_DIED, NULL);
+	/* Nobody is left who would send more. */
+	if (r == 0 && shim->caller.has_ended)
+		shim->stdin_has_ended = true;
 	if (r == 0)
 		r = channel_update(&shim->caller);
 	return r < 0 ? r : shim_feed_guest(shim);

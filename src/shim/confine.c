@@ -12,43 +12,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/filter.h"
+#include "base/landlock.h"
 #include "shim/confine.h"
-
-/* Versions of landlock bring rights that older headers do not name. */
-enum {
-	FS_RIGHTS_1 = (1 << 13) - 1,
-	FS_REFER = 1 << 13,     /* version 2 */
-	FS_TRUNCATE = 1 << 14,  /* version 3 */
-	FS_IOCTL_DEV = 1 << 15, /* version 5 */
-	NET_TCP = 3,            /* version 4: bind and connect */
-	SCOPE_ABSTRACT = 1,     /* version 6 */
-	SCOPE_SIGNAL = 2,       /* version 6 */
-};
-
-struct ruleset_attr {
-	uint64_t handled_fs, handled_net, scoped;
-};
-
-static int landlock_version(void)
-{
-	long version = syscall(SYS_landlock_create_ruleset, NULL, 0,
-	                       LANDLOCK_CREATE_RULESET_VERSION);
-
-	return version < 0 ? -errno : (int) version;
-}
-
-static uint64_t handled_rights(int version)
-{
-	uint64_t rights = FS_RIGHTS_1;
-
-	if (version >= 2)
-		rights |= FS_REFER;
-	if (version >= 3)
-		rights |= FS_TRUNCATE;
-	if (version >= 5)
-		rights |= FS_IOCTL_DEV;
-	return rights;
-}
 
 int confine_check(unsigned *ret_landlock, struct resoluto_err *err)
 {
@@ -77,7 +43,7 @@ static uint64_t place_rights(unsigned rights, bool is_dir)
 	if (rights & CONFINE_EXEC)
 		fs |= LANDLOCK_ACCESS_FS_EXECUTE;
 	if (rights & (CONFINE_WRITE | CONFINE_TREE))
-		fs |= LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE | FS_IOCTL_DEV;
+		fs |= LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_FS_TRUNCATE | LANDLOCK_FS_IOCTL_DEV;
 	if (rights & CONFINE_TREE)
 		fs |= LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_DIR |
 		      LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR;
@@ -87,44 +53,33 @@ static uint64_t place_rights(unsigned rights, bool is_dir)
 static int add_place(int ruleset, const struct confine_place *place, uint64_t handled)
 {
 	CLEANUP(fd_close) int opened = -1;
-	struct landlock_path_beneath_attr rule = { 0 };
 	struct stat st;
+	int fd;
 
 	if (place->path)
 		opened = open(place->path, O_PATH | O_CLOEXEC);
 	if (place->path && opened < 0)
 		return errno == ENOENT ? 0 : -errno;
-	rule.parent_fd = place->path ? opened : place->fd;
-	if (fstat(rule.parent_fd, &st) < 0)
+	fd = place->path ? opened : place->fd;
+	if (fstat(fd, &st) < 0)
 		return -errno;
-	rule.allowed_access = place_rights(place->rights, S_ISDIR(st.st_mode)) & handled;
-	if (syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
-		return -errno;
-	return 0;
+	return landlock_give_files(ruleset, fd,
+	                           place_rights(place->rights, S_ISDIR(st.st_mode)) & handled);
 }
 
 int confine_ruleset(const struct confine_place *places, size_t count, bool cage_signals,
                     int *ret_ruleset, struct resoluto_err *err)
 {
 	CLEANUP(fd_close) int ruleset = -1;
-	const int version = landlock_version();
-	struct ruleset_attr attr = { 0 };
-	size_t size = sizeof(attr.handled_fs);
+	struct landlock_taken taken = landlock_all(landlock_version());
 
-	attr.handled_fs = handled_rights(version);
-	if (version >= 4) {
-		attr.handled_net = NET_TCP;
-		size = 2 * sizeof(uint64_t);
-	}
-	if (version >= 6) {
-		attr.scoped = cage_signals ? SCOPE_ABSTRACT | SCOPE_SIGNAL : SCOPE_ABSTRACT;
-		size = sizeof(attr);
-	}
-	ruleset = (int) syscall(SYS_landlock_create_ruleset, &attr, size, 0);
+	if (!cage_signals)
+		taken.scopes &= ~(uint64_t) LANDLOCK_SCOPE_SIGNALS;
+	ruleset = landlock_new(&taken);
 	if (ruleset < 0)
-		return resoluto_fail(err, -errno, "make a landlock ruleset");
+		return resoluto_fail(err, ruleset, "make a landlock ruleset");
 	for (size_t i = 0; i < count; i++) {
-		int r = add_place(ruleset, &places[i], attr.handled_fs);
+		int r = add_place(ruleset, &places[i], taken.files);
 
 		if (r < 0)
 			return resoluto_fail(err, r, "allow %s in landlock",
@@ -136,42 +91,7 @@ int confine_ruleset(const struct confine_place *places, size_t count, bool cage_
 
 int confine_enter(int ruleset)
 {
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return -errno;
-	return syscall(SYS_landlock_restrict_self, ruleset, 0) < 0 ? -errno : 0;
-}
-
-static void filter_done(scmp_filter_ctx *filter)
-{
-	if (*filter)
-		seccomp_release(*filter);
-}
-
-/* Names this kernel's architecture or libseccomp does not know cannot be called either: left out when
- * forbidden by name, since the default of the filter decides then. */
-static int add_names(scmp_filter_ctx filter, uint32_t action, const char *const *names)
-{
-	for (size_t i = 0; names[i]; i++) {
-		int number = seccomp_syscall_resolve_name(names[i]);
-		int r;
-
-		if (number == __NR_SCMP_ERROR)
-			continue;
-		r = seccomp_rule_add(filter, action, number, 0);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-/* Other architectures of the same CPU (32 bit, x32) end the process. */
-static int load(scmp_filter_ctx filter)
-{
-	int r = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
-
-	if (r == 0)
-		r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-	return r < 0 ? r : seccomp_load(filter);
+	return landlock_enter(ruleset);
 }
 
 /* QEMU of its own never does these; the descriptors it needs, it inherits. */
@@ -317,32 +237,26 @@ static const char *const qemu_without[] = {
 	"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", NULL,
 };
 
-/* One rule that counts only where argument `arg` compares so. */
-static int add_if(scmp_filter_ctx filter, uint32_t action, int number, unsigned arg,
-                  enum scmp_compare op, scmp_datum_t a, scmp_datum_t b)
-{
-	const struct scmp_arg_cmp compare = { .arg = arg, .op = op, .datum_a = a, .datum_b = b };
-
-	return seccomp_rule_add_array(filter, action, number, 1, &compare);
-}
-
 static int add_qemu_conditions(scmp_filter_ctx filter, int exec_fd)
 {
 	const uint32_t end = SCMP_ACT_KILL_PROCESS;
 	int r;
 
 	/* The exec that starts QEMU; the descriptor is closed by it. */
-	r = add_if(filter, end, SCMP_SYS(execveat), 0, SCMP_CMP_NE, (scmp_datum_t) exec_fd, 0);
+	r = filter_add_if(filter, end, SCMP_SYS(execveat), 0, SCMP_CMP_NE, (scmp_datum_t) exec_fd,
+	                  0);
 	if (r == 0)
-		r = add_if(filter, end, SCMP_SYS(execveat), 4, SCMP_CMP_NE, AT_EMPTY_PATH, 0);
+		r = filter_add_if(filter, end, SCMP_SYS(execveat), 4, SCMP_CMP_NE, AT_EMPTY_PATH,
+		                  0);
 	/* Threads only. */
 	if (r == 0)
-		r = add_if(filter, end, SCMP_SYS(clone), 0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0);
+		r = filter_add_if(filter, end, SCMP_SYS(clone), 0, SCMP_CMP_MASKED_EQ, CLONE_THREAD,
+		                  0);
 	if (r == 0)
-		r = add_if(filter, end, SCMP_SYS(tgkill), 0, SCMP_CMP_NE, (scmp_datum_t) getpid(),
-		           0);
+		r = filter_add_if(filter, end, SCMP_SYS(tgkill), 0, SCMP_CMP_NE,
+		                  (scmp_datum_t) getpid(), 0);
 	if (r == 0)
-		r = add_if(filter, end, SCMP_SYS(prlimit64), 0, SCMP_CMP_NE, 0, 0);
+		r = filter_add_if(filter, end, SCMP_SYS(prlimit64), 0, SCMP_CMP_NE, 0, 0);
 	return r;
 }
 
@@ -353,12 +267,12 @@ int confine_qemu_calls(int exec_fd)
 
 	if (!filter)
 		return -ENOMEM;
-	r = add_names(filter, SCMP_ACT_KILL_PROCESS, qemu_never);
+	r = filter_add_names(filter, SCMP_ACT_KILL_PROCESS, qemu_never);
 	if (r == 0)
-		r = add_names(filter, SCMP_ACT_ERRNO(ENOSYS), qemu_without);
+		r = filter_add_names(filter, SCMP_ACT_ERRNO(ENOSYS), qemu_without);
 	if (r == 0)
 		r = add_qemu_conditions(filter, exec_fd);
-	return r < 0 ? r : load(filter);
+	return r < 0 ? r : filter_load(filter);
 }
 
 static const char *const shim_calls[] = {
@@ -405,42 +319,27 @@ static const char *const shim_calls[] = {
 	"restart_syscall",
 	"waitid",
 	"wait4",
-	/* memory, time, itself */
-	"brk",
-	"munmap",
-	"mremap",
-	"madvise",
-	"futex",
-	"clock_gettime",
-	"gettimeofday",
-	"time",
-	"getrandom",
-	"getpid",
-	"gettid",
 	"sched_yield",
-	"rt_sigreturn",
-	"rt_sigprocmask",
-	"rt_sigaction",
-	"exit",
-	"exit_group",
 	NULL,
 };
 
 static int add_shim_conditions(scmp_filter_ctx filter, int qemu_pidfd)
 {
 	const uint32_t allow = SCMP_ACT_ALLOW;
-	int r = add_if(filter, allow, SCMP_SYS(pidfd_send_signal), 0, SCMP_CMP_EQ,
-	               (scmp_datum_t) qemu_pidfd, 0);
+	int r = filter_add_if(filter, allow, SCMP_SYS(pidfd_send_signal), 0, SCMP_CMP_EQ,
+	                      (scmp_datum_t) qemu_pidfd, 0);
 
 	/* abort() */
 	if (r == 0)
-		r = add_if(filter, allow, SCMP_SYS(tgkill), 0, SCMP_CMP_EQ, (scmp_datum_t) getpid(),
-		           0);
+		r = filter_add_if(filter, allow, SCMP_SYS(tgkill), 0, SCMP_CMP_EQ,
+		                  (scmp_datum_t) getpid(), 0);
 	/* No new code. */
 	if (r == 0)
-		r = add_if(filter, allow, SCMP_SYS(mmap), 2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
+		r = filter_add_if(filter, allow, SCMP_SYS(mmap), 2, SCMP_CMP_MASKED_EQ, PROT_EXEC,
+		                  0);
 	if (r == 0)
-		r = add_if(filter, allow, SCMP_SYS(mprotect), 2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
+		r = filter_add_if(filter, allow, SCMP_SYS(mprotect), 2, SCMP_CMP_MASKED_EQ,
+		                  PROT_EXEC, 0);
 	return r;
 }
 
@@ -452,8 +351,10 @@ int confine_shim_calls(int qemu_pidfd)
 
 	if (!filter)
 		return -ENOMEM;
-	r = add_names(filter, SCMP_ACT_ALLOW, shim_calls);
+	r = filter_add_names(filter, SCMP_ACT_ALLOW, shim_calls);
+	if (r == 0)
+		r = filter_add_names(filter, SCMP_ACT_ALLOW, filter_plain_calls);
 	if (r == 0)
 		r = add_shim_conditions(filter, qemu_pidfd);
-	return r < 0 ? r : load(filter);
+	return r < 0 ? r : filter_load(filter);
 }

@@ -7,10 +7,8 @@
 #include "wire/result.h"
 
 static const uint64_t size_limits[] = {
-	[KEY_IS_CANARY] = DEMUX_CANARY_MAX,
-	[KEY_IS_CHUNK] = DEMUX_CHUNK_MAX,
-	[KEY_IS_RESULT] = DEMUX_RESULT_MAX,
-	[KEY_IS_OUTBOX] = UINT64_MAX, /* the quota of the run counts */
+	[KEY_IS_CANARY] = DEMUX_CANARY_MAX,     [KEY_IS_CHUNK] = DEMUX_CHUNK_MAX,
+	[KEY_IS_RESULT] = DEMUX_RESULT_MAX,     [KEY_IS_OUTBOX] = UINT64_MAX, /* the store counts */
 	[KEY_IS_MANIFEST] = DEMUX_MANIFEST_MAX,
 };
 
@@ -130,7 +128,9 @@ static int check_order(struct demux *demux, struct demux_put *put, struct resolu
 		if (outbox_is_stored(demux, put->key))
 			return wrong(err, "an archive twice");
 		return count_outboxes(demux, put) >= DEMUX_OUTBOXES_MAX
-		               ? resoluto_fail(err, -EDQUOT, "the guest sent more than %d archives",
+		               ? resoluto_fail(err, -EDQUOT,
+		                               "objects: the guest sent more than %d archives, "
+		                               "which no --quota allows",
 		                               DEMUX_OUTBOXES_MAX)
 		               : 0;
 	case KEY_IS_MANIFEST:
@@ -203,8 +203,11 @@ static int check_manifest(const struct demux *demux, const struct demux_put *put
                           struct resoluto_err *err)
 {
 	uint32_t total;
+	int r = manifest_parse(demux->manifest, (size_t) put->got, &total);
 
-	if (manifest_parse(demux->manifest, (size_t) put->got, &total) < 0)
+	if (r == -ENOMEM)
+		return resoluto_fail(err, r, "read the manifest");
+	if (r < 0)
 		return wrong(err, "a manifest that is none");
 	if (total != demux->chunks)
 		return wrong(err, "a manifest that does not count its chunks");
@@ -271,6 +274,12 @@ static int control_frame(struct demux *demux, const struct frame *frame,
 		return wrong(err, "a split message where none may be");
 	if (frame->type == FRAME_STARTED)
 		return started(demux, frame, action, err);
+	if (frame->type == FRAME_CLOCK && frame->len > 0)
+		return wrong(err, "a CLOCK of its own");
+	if (frame->type == FRAME_CLOCK) {
+		action->what = DEMUX_CLOCK;
+		return 0;
+	}
 	if (frame->type != FRAME_CREDIT)
 		return wrong(err, "a frame that does not belong on the control port");
 	if (frame_get_u32(frame, &action->number) < 0)

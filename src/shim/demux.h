@@ -39,6 +39,7 @@ enum demux_what {
 	DEMUX_HELLO,   /* the port is open: answer */
 	DEMUX_STARTED, /* bytes, len: its JSON */
 	DEMUX_CREDIT,  /* number: bytes of STDIN more */
+	DEMUX_CLOCK,   /* it asks for the time */
 	DEMUX_BEGIN,   /* put: open its object */
 	DEMUX_DATA,    /* put, bytes, len: write */
 	DEMUX_END,     /* put: put in place, then demux_stored() or demux_failed() */

@@ -10,8 +10,6 @@
 #include "base/io.h"
 #include "shim/shim.h"
 
-#define PANIC_WORDS "Kernel panic"
-
 /* Also with the first reason kept: killing twice does no harm. */
 int shim_stop(struct shim *shim, enum reason reason, const char *detail)
 {
@@ -24,13 +22,27 @@ int shim_stop(struct shim *shim, enum reason reason, const char *detail)
 	return 0;
 }
 
+/* Not flushed: a power cut ends the run whatever is written here, and a disk that others keep busy would hold
+ * up the guest, which waits for its answers. */
 int shim_write_state(struct shim *shim)
 {
 	CLEANUP(buf_done) struct buf json = BUF_INIT(STATE_JSON_MAX);
 	int r = run_state_write(&json, &shim->state);
 
 	return r < 0 ? r
-	             : replace_file_at(SHIM_FD_RUN, "state.json", json.data, json.len, 0600, NULL);
+	             : replace_file_unflushed_at(SHIM_FD_RUN, "state.json", json.data, json.len,
+	                                         0600, NULL);
+}
+
+/* Where it fails, readers see a shim that is gone: shim-killed. */
+static void write_last_state(struct shim *shim)
+{
+	CLEANUP(buf_done) struct buf json = BUF_INIT(STATE_JSON_MAX);
+
+	if (shim_write_state(shim) == 0)
+		(void) unlinkat(SHIM_FD_RUN, STATE_SPARE, 0);
+	else if (run_state_write(&json, &shim->state) == 0)
+		(void) run_state_use_reserve(SHIM_FD_RUN, json.data, json.len);
 }
 
 static int write_ring(const struct ring *ring, const char *name)
@@ -39,8 +51,8 @@ static int write_ring(const struct ring *ring, const char *name)
 	int r = ring_copy(ring, &text);
 
 	return r < 0 ? r
-	             : replace_file_at(SHIM_FD_RUN, name, text.data ? text.data : "", text.len,
-	                               0600, NULL);
+	             : replace_file_unflushed_at(SHIM_FD_RUN, name, text.data ? text.data : "",
+	                                         text.len, 0600, NULL);
 }
 
 int shim_write_logs(struct shim *shim)
@@ -52,15 +64,6 @@ int shim_write_logs(struct shim *shim)
 		r = write_ring(&shim->emulator_ring, "qemu.log");
 	(void) r;
 	return 0;
-}
-
-static bool console_panics(const struct shim *shim)
-{
-	CLEANUP(buf_done) struct buf text = BUF_INIT(CONSOLE_RING);
-
-	if (ring_copy(&shim->console_ring, &text) < 0 || text.len == 0)
-		return false;
-	return memmem(text.data, text.len, PANIC_WORDS, strlen(PANIC_WORDS)) != NULL;
 }
 
 /* The last line on QEMU's stderr says why it gave up. */
@@ -81,24 +84,55 @@ static void copy_last_line(const struct shim *shim, char *ret, size_t size)
 	}
 }
 
+/* QEMU takes some signals as a wish, and ends like one that was not asked. */
+static const char *copy_signal(int wait_status, char *ret, size_t size)
+{
+	if (!WIFSIGNALED(wait_status))
+		return "a signal asked it to end";
+	snprintf(ret, size, "signal %d (%s)", WTERMSIG(wait_status),
+	         strsignal(WTERMSIG(wait_status)));
+	return ret;
+}
+
+/* What is known beyond the reason's own sentence; "" for nothing. */
+static const char *particulars(const struct shim *shim, enum reason reason, char *ret, size_t size)
+{
+	switch (reason) {
+	case REASON_EMULATOR_KILLED:
+	case REASON_EMULATOR_CRASHED:
+		return copy_signal(shim->ending.wait_status, ret, size);
+	case REASON_EMULATOR_FAILED:
+		copy_last_line(shim, ret, size);
+		return ret;
+	case REASON_GUEST_PANIC:
+	case REASON_GUEST_OUT_OF_MEMORY:
+		return shim->last_words.panic;
+	case REASON_GUEST_POWER_OFF:
+	case REASON_GUEST_RESET:
+	case REASON_BOOT_FAILED:
+		return shim->last_words.complaint;
+	default:
+		return "";
+	}
+}
+
+/* Short enough for state.json, sentence and particulars together. */
 static void explain(struct shim *shim, enum reason reason)
 {
-	const int status = shim->ending.wait_status;
+	char text[LAST_WORDS_TEXT] = "";
+	const char *more = particulars(shim, reason, text, sizeof(text));
 
-	if (shim->detail[0])
-		return;
-	if (reason == REASON_EMULATOR_KILLED)
-		snprintf(shim->detail, sizeof(shim->detail), "QEMU was ended by signal %d (%s)",
-		         WTERMSIG(status), strsignal(WTERMSIG(status)));
-	if (reason == REASON_EMULATOR_FAILED)
-		copy_last_line(shim, shim->detail, sizeof(shim->detail));
+	if (!shim->detail[0] && more[0])
+		snprintf(shim->detail, sizeof(shim->detail), "%s: %s", reason_sentence(reason),
+		         more);
 }
 
 void shim_end(struct shim *shim)
 {
 	struct verdict verdict;
 
-	shim->ending.console_panics = console_panics(shim);
+	last_words_end(&shim->last_words);
+	shim->ending.last_word = shim->last_words.word;
 	shim->ending.qemu_end = shim->qmp.end;
 	shim->ending.store = shim->store.trouble;
 	verdict = verdict_of(&shim->ending);
@@ -108,8 +142,7 @@ void shim_end(struct shim *shim)
 	shim->state.ended_at = clock_wall();
 	snprintf(shim->state.reason, sizeof(shim->state.reason), "%s", reason_name(verdict.reason));
 	snprintf(shim->state.detail, sizeof(shim->state.detail), "%s", shim->detail);
-	(void) shim_write_state(
-		shim); /* where it fails, readers see a shim that is gone: shim-killed */
+	write_last_state(shim);
 	shim_tell_news(shim);
 	(void) shim_feed_caller(shim);
 }
@@ -121,5 +154,5 @@ void shim_refuse(struct shim *shim, enum reason reason, const struct resoluto_er
 	snprintf(shim->state.reason, sizeof(shim->state.reason), "%s", reason_name(reason));
 	snprintf(shim->state.detail, sizeof(shim->state.detail), "%.400s: %.100s", err->text,
 	         strerror(-err->code));
-	(void) shim_write_state(shim);
+	write_last_state(shim);
 }

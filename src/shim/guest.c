@@ -10,15 +10,26 @@
 #include "base/io.h"
 #include "runtime/microvm/json.h"
 #include "shim/shim.h"
+#include "wire/json_read.h"
 
 /* --- to the guest, on control --- */
+
+/* What passes between reading the clocks and the guest's reading of them is the guest's to bound: it knows when it
+ * asked (guest/clock_judge.h). */
+static int send_clock(struct shim *shim)
+{
+	const struct frame_clock clock = { .wall_ns = clock_wall_ns(), .raw_ns = clock_raw_ns() };
+
+	shim->owes_clock = false;
+	return frame_add_clock(&shim->control.out, &clock);
+}
 
 static int greet(struct shim *shim)
 {
 	int r = frame_add_u32(&shim->control.out, FRAME_HELLO, 0, FRAME_VERSION);
 
 	if (r == 0)
-		r = frame_add_u64(&shim->control.out, FRAME_CLOCK, 0, clock_wall_ns());
+		r = send_clock(shim);
 	shim->has_greeted = r == 0;
 	return r;
 }
@@ -71,6 +82,8 @@ static int add_next(struct shim *shim)
 		return 0;
 	if (!shim->has_greeted)
 		r = greet(shim);
+	else if (shim->owes_clock)
+		r = send_clock(shim);
 	else if (shim->job_sent < shim->job_size)
 		r = send_job_piece(shim);
 	else if (shim->signals)
@@ -132,17 +145,22 @@ static int end_put(struct shim *shim, struct demux_action *action)
 	int nak = store_commit(&shim->store, action->slot, kind, &err);
 	int r;
 
+	if (nak > 0 && shim->store.has_lost)
+		return shim_stop(shim, shim->store.trouble, err.text);
 	if (nak > 0) {
 		r = refuse_put(shim, action->put, nak, err.text);
 		action->put->is_open = false;
 		return r;
 	}
 	demux_stored(&shim->demux, action->put);
+	if (kind == KEY_IS_CHUNK)
+		shim->quiet_since_ms = clock_mono_ms();
 	r = answer(shim, stream, 0, "");
 	shim_tell_news(shim);
 	if (r == 0 && kind == KEY_IS_MANIFEST) {
+		/* All there is to know is stored: nothing the guest still does counts, so it does not go on. */
 		shim->ending.has_manifest = true;
-		r = shim_off_soon(shim);
+		r = shim_stop(shim, REASON_NONE, NULL);
 	}
 	return r;
 }
@@ -160,10 +178,11 @@ static int damaged_put(struct shim *shim, struct demux_action *action)
 /* Its own kernel, or nothing of it is believed. */
 static int started(struct shim *shim, const struct demux_action *action)
 {
-	CLEANUP(json_done)
-	json_t *root = json_loadb((const char *) action->bytes, action->len, 0, NULL);
+	CLEANUP(json_done) json_t *root = NULL;
 	const char *boot_id = NULL;
 
+	if (json_read((const char *) action->bytes, action->len, 0, &root) == -ENOMEM)
+		return -ENOMEM;
 	if (!root || json_unpack(root, "{ss}", "guest_boot_id", &boot_id) < 0 ||
 	    !is_boot_id(boot_id))
 		return shim_stop(shim, REASON_OWN_KERNEL_UNPROVEN, "the guest told no boot id");
@@ -207,8 +226,11 @@ static int act(struct shim *shim, enum demux_port port, struct demux_action *act
 	case DEMUX_CREDIT:
 		shim->guest_credit += action->number;
 		return 0;
+	case DEMUX_CLOCK:
+		shim->owes_clock = true;
+		return 0;
 	case DEMUX_BEGIN:
-		nak = store_begin(&shim->store, action->slot, action->put->key, &err);
+		nak = store_begin(&shim->store, action->slot, action->put, &err);
 		break;
 	case DEMUX_DATA:
 		nak = store_write(&shim->store, action->slot, action->bytes, action->len, &err);
@@ -223,6 +245,8 @@ static int act(struct shim *shim, enum demux_port port, struct demux_action *act
 	default:
 		return 0;
 	}
+	if (nak < 0)
+		return shim_stop(shim, REASON_QUOTA, err.text);
 	return nak > 0 ? refuse_put(shim, action->put, nak, err.text) : 0;
 }
 

@@ -17,10 +17,10 @@
 #include "shim/launcher.h"
 
 enum {
-	FD_PARKED = 100, /* above every number QEMU's descriptors get */
 	QEMU_FILES_MAX = 256,
 	PLACES_MAX = 24,
 	FDS_MAX = 32,
+	FD_PARKED = FDS_MAX, /* above every number QEMU's descriptors get */
 };
 
 /* All a prefix may hold that QEMU maps or reads. */
@@ -57,12 +57,22 @@ static int limit(int resource, uint64_t value)
 	return setrlimit(resource, &limit) < 0 ? -errno : 0;
 }
 
+/* Where less is allowed already, that stays: no right is left to raise it. */
+static int limit_files(void)
+{
+	struct rlimit now;
+
+	if (getrlimit(RLIMIT_NOFILE, &now) < 0)
+		return -errno;
+	return limit(RLIMIT_NOFILE, now.rlim_max < QEMU_FILES_MAX ? now.rlim_max : QEMU_FILES_MAX);
+}
+
 static int set_limits(const struct launcher *launcher)
 {
 	int r = limit(RLIMIT_CORE, 0);
 
 	if (r == 0)
-		r = limit(RLIMIT_NOFILE, QEMU_FILES_MAX);
+		r = limit_files();
 	return r < 0 ? r : limit(RLIMIT_FSIZE, launcher->file_size_max);
 }
 
@@ -123,6 +133,17 @@ static size_t list_places(const struct launcher *launcher, int exec_fd, const ch
 	return count;
 }
 
+/* A number that QEMU's descriptors do not get. */
+static int park(int fd, struct resoluto_err *err)
+{
+	int parked = fcntl(fd, F_DUPFD_CLOEXEC, FD_PARKED);
+
+	/* So fcntl says that there is no such number. */
+	if (parked < 0 && errno == EINVAL)
+		errno = EMFILE;
+	return parked < 0 ? resoluto_fail(err, -errno, "park a descriptor (ulimit -n)") : parked;
+}
+
 static int make_ruleset(const struct launcher *launcher, int exec_fd, int *ret_ruleset,
                         struct resoluto_err *err)
 {
@@ -141,19 +162,15 @@ static int make_ruleset(const struct launcher *launcher, int exec_fd, int *ret_r
 	r = confine_ruleset(places, count, true, &ruleset, err);
 	if (r < 0)
 		return r;
-	*ret_ruleset = fcntl(ruleset, F_DUPFD_CLOEXEC, FD_PARKED);
-	return *ret_ruleset < 0 ? resoluto_fail(err, -errno, "park a descriptor") : 0;
+	*ret_ruleset = park(ruleset, err);
+	return *ret_ruleset < 0 ? *ret_ruleset : 0;
 }
 
 static int open_program(const char *program, struct resoluto_err *err)
 {
 	CLEANUP(fd_close) int fd = open(program, O_RDONLY | O_CLOEXEC);
-	int parked;
 
-	if (fd < 0)
-		return resoluto_fail(err, -errno, "open %s", program);
-	parked = fcntl(fd, F_DUPFD_CLOEXEC, FD_PARKED);
-	return parked < 0 ? resoluto_fail(err, -errno, "park a descriptor") : parked;
+	return fd < 0 ? resoluto_fail(err, -errno, "open %s", program) : park(fd, err);
 }
 
 int launcher_start(const struct launcher *launcher, struct proc *ret_proc, struct resoluto_err *err)

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "runtime/microvm/door.h"
 #include "shim/shim.h"
 
 enum { EXIT_REFUSED = 125 };
@@ -23,7 +24,7 @@ static int start(struct shim *shim, struct resoluto_err *err)
 	int r = shim_drop_rights(shim, err);
 
 	if (r == 0)
-		r = store_init(&shim->store, SHIM_FD_PREFIX, err);
+		r = store_init(&shim->store, SHIM_FD_PREFIX, &shim->config.quotas, err);
 	if (r == 0)
 		r = shim_start_qemu(shim, err);
 	if (r == 0)
@@ -46,7 +47,7 @@ static int run(struct shim *shim)
 	/* Out of memory, or no place for state.json: no more can be done for the run. */
 	if (r < 0) {
 		snprintf(why, sizeof(why), "the shim could not go on: %s", strerrordesc_np(-r));
-		(void) shim_stop(shim, REASON_STORE_FAILED, why);
+		(void) shim_stop(shim, r == -ENOSPC ? REASON_STORE_FULL : REASON_STORE_FAILED, why);
 		(void) shim_qemu_event(&shim->qemu_watch, 0);
 	}
 	shim_end(shim);
@@ -59,6 +60,7 @@ static void init(struct shim *shim)
 		.qemu = PROC_NONE,
 		.qmp = QMP_INIT,
 		.stdin_bytes = BUF_INIT(FRAME_STDIN_CREDIT),
+		.door_in = BUF_INIT(32 * DOOR_FRAME_MAX),
 		.guest_credit = FRAME_STDIN_CREDIT,
 		.caller_credit = FRAME_STDIN_CREDIT,
 		.state = { .phase = RESOLUTO_PHASE_PENDING,

@@ -6,19 +6,30 @@
 #include "runtime/microvm/json.h"
 #include "shim/qmp.h"
 
-static void handle_line(struct qmp *qmp)
+/* The first word counts. */
+static void handle_shutdown(struct qmp *qmp, const json_t *data)
 {
-	CLEANUP(json_done) json_t *root = json_loadb(qmp->line.data, qmp->line.len, 0, NULL);
-	const char *event, *reason;
+	const char *reason = json_string_value(json_object_get(data, "reason"));
 
-	if (!root ||
-	    json_unpack(root, "{ss s{ss}}", "event", &event, "data", "reason", &reason) < 0 ||
-	    strcmp(event, "SHUTDOWN") != 0 || qmp->end != QEMU_END_UNKNOWN)
+	if (!reason || qmp->end != QEMU_END_UNKNOWN)
 		return;
 	if (strcmp(reason, "guest-reset") == 0)
 		qmp->end = QEMU_END_RESET;
 	else if (strcmp(reason, "guest-shutdown") == 0)
 		qmp->end = QEMU_END_SHUTDOWN;
+	else if (strcmp(reason, "host-signal") == 0)
+		qmp->end = QEMU_END_SIGNAL;
+}
+
+static void handle_line(struct qmp *qmp)
+{
+	CLEANUP(json_done) json_t *root = json_loadb(qmp->line.data, qmp->line.len, 0, NULL);
+	const char *event = json_string_value(json_object_get(root, "event"));
+
+	if (event && strcmp(event, "SHUTDOWN") == 0)
+		handle_shutdown(qmp, json_object_get(root, "data"));
+	else if (event && strcmp(event, "STOP") == 0 && qmp->end == QEMU_END_UNKNOWN)
+		qmp->has_stopped = true;
 }
 
 void qmp_feed(struct qmp *qmp, const char *bytes, size_t len)

@@ -7,12 +7,13 @@
  *	main.c     order of things: read the configuration, drop rights, start QEMU, lock down, loop, end
  *	start.c    descriptors, rights, QEMU
  *	guest.c    the ports control and conduit: demux, objects, answers, what is sent to the guest
- *	caller.c   the socket to the caller: stdin, signals, destroy; hints back
+ *	caller.c   the socket to the caller: stdin, signals, destroy, its leaving; hints back
+ *	door.c     the FIFO for everybody else: signals, destroy
  *	watch.c    console, monitor, QEMU's end, deadline
  *	ending.c   why it ended, state.json, console.log
  *
- * States: starting (nothing of the guest is read) -> running -> stopping (QEMU is being killed or switches
- * off) -> ended.  There is no way back.
+ * States: starting (nothing of the guest is read) -> running -> stopping (QEMU is being killed, after the
+ * manifest too) -> ended.  There is no way back.
  */
 
 #include <stdbool.h>
@@ -24,17 +25,15 @@
 #include "runtime/microvm/state.h"
 #include "shim/channel.h"
 #include "shim/demux.h"
+#include "shim/last_words.h"
 #include "shim/qmp.h"
 #include "shim/ring.h"
 #include "shim/store.h"
 #include "shim/verdict.h"
 
 enum {
-	CONSOLE_RING = 64 * 1024,  /* bytes kept of the guest's console */
-	EMULATOR_RING = 16 * 1024, /* bytes kept of QEMU's stderr */
-	/* From QEMU's start to HELLO: an emulated boot on a busy machine takes half a minute. */
-	BOOT_MAX_MS = 120 * 1000,
-	GRACE_OFF_MS = 5 * 1000,     /* from the manifest to switched off */
+	CONSOLE_RING = 64 * 1024,    /* bytes kept of the guest's console */
+	EMULATOR_RING = 16 * 1024,   /* bytes kept of QEMU's stderr */
 	DEADLINE_KILL_MS = 5 * 1000, /* from SIGTERM to SIGKILL of the program */
 	DEADLINE_END_MS = 10 * 1000, /* from there to the end of QEMU */
 	STDIN_PIECE = 16 * 1024,     /* bytes of stdin per frame to the guest */
@@ -52,11 +51,13 @@ struct shim {
 	struct demux demux;
 	struct store store;
 	struct qmp qmp;
+	struct last_words last_words; /* on the console */
 	struct ring console_ring, emulator_ring;
 	char console_bytes[CONSOLE_RING], emulator_bytes[EMULATOR_RING];
 
 	/* towards the guest */
 	bool has_greeted; /* HELLO and CLOCK are out */
+	bool owes_clock;  /* the guest asked; asking again before the answer changes nothing */
 	uint64_t job_size, job_sent;
 	uint64_t signals;       /* bit n: signal n waits */
 	struct buf stdin_bytes; /* came from the caller, not sent yet */
@@ -67,12 +68,17 @@ struct shim {
 	/* towards the caller */
 	bool news, tell_started, is_detached;
 
+	/* from everybody else */
+	struct loop_watch door_watch;
+	struct buf door_in;
+
 	/* the end */
 	struct ending ending;
 	char detail[STATE_DETAIL_MAX];
 	bool is_stopping;
-	struct loop_timer boot_timer, deadline_timer, off_timer;
+	struct loop_timer boot_timer, deadline_timer, silence_timer;
 	int deadline_step;
+	uint64_t quiet_since_ms; /* the last chunk, or the moment it was detached */
 };
 
 /* start.c */
@@ -91,11 +97,16 @@ void shim_drain_guest(struct shim *shim); /* QEMU is gone: take in what it still
 loop_fn shim_caller_event;
 int shim_feed_caller(struct shim *shim);
 void shim_tell_news(struct shim *shim);
+/* What anybody may ask for: SIGNAL, DESTROY, LOGS; the rest is passed over. */
+int shim_take_request(struct shim *shim, const struct frame *frame);
+
+/* door.c */
+loop_fn shim_door_event;
 
 /* watch.c */
 loop_fn shim_console_event, shim_monitor_event, shim_emulator_event, shim_qemu_event;
 int shim_arm_timers(struct shim *shim);
-int shim_off_soon(struct shim *shim); /* the manifest is acknowledged */
+void shim_watch_silence(struct shim *shim); /* nobody else does from now on */
 
 /* ending.c */
 /* Kill QEMU for this reason; the first one counts.  detail may be NULL. */

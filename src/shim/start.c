@@ -27,8 +27,11 @@ enum qemu_fd {
 	QEMU_FD_CONTROL,
 	QEMU_FD_CONDUIT,
 	QEMU_FD_SCRATCH,
+	QEMU_FD_NET,
 	QEMU_FD_END,
 };
+
+enum { QEMU_FDS_ALWAYS = 8 }; /* of them, that every run has */
 
 static int read_config(struct shim *shim, struct resoluto_err *err)
 {
@@ -37,14 +40,18 @@ static int read_config(struct shim *shim, struct resoluto_err *err)
 
 	if (r < 0 || !json.data)
 		return resoluto_fail(err, r < 0 ? r : -EINVAL, "read the shim's configuration");
-	return shim_config_parse(json.data, json.len, &shim->config, err);
+	r = shim_config_parse(json.data, json.len, &shim->config, err);
+	if (r == 0)
+		shim->ending.leaves_by_reset = machine_leaves_by_reset(
+			machine_find(shim->config.machine));
+	return r;
 }
 
 /* What is handed on must not leak into anything else that is ever executed. */
 static int close_on_exec(void)
 {
 	for (int fd = SHIM_FD_CALLER; fd < SHIM_FD_END; fd++) {
-		if (fd_set_cloexec(fd, 1) < 0 && fd != SHIM_FD_SCRATCH)
+		if (fd_set_cloexec(fd, 1) < 0 && fd != SHIM_FD_SCRATCH && fd != SHIM_FD_NET)
 			return -EBADF;
 	}
 	return 0;
@@ -67,6 +74,10 @@ int shim_open(struct shim *shim, struct resoluto_err *err)
 	if (r < 0)
 		return resoluto_fail(err, r, "make an event loop");
 	channel_init(&shim->caller, SHIM_FD_CALLER, shim_caller_event, shim);
+	shim->door_watch = (struct loop_watch){ .fd = SHIM_FD_DOOR,
+		                                .events = EPOLLIN,
+		                                .fn = shim_door_event,
+		                                .ctx = shim };
 	return 0;
 }
 
@@ -168,24 +179,34 @@ static int build_argv(const struct shim_config *config, struct strv *ret_argv)
 		         .qmp = QEMU_FD_QMP,
 		         .console = QEMU_FD_CONSOLE,
 		         .control = QEMU_FD_CONTROL,
-		         .conduit = QEMU_FD_CONDUIT },
+		         .conduit = QEMU_FD_CONDUIT,
+		         .net = config->has_net ? QEMU_FD_NET : -1 },
 	};
 
 	return cmdline_build(&input, config->qemu, ret_argv);
+}
+
+/* What there need not be. */
+static size_t add_optional(const struct shim_config *config, struct proc_fd *fds, size_t count)
+{
+	if (config->has_scratch)
+		fds[count++] = (struct proc_fd){ SHIM_FD_SCRATCH, QEMU_FD_SCRATCH };
+	if (config->has_net)
+		fds[count++] = (struct proc_fd){ SHIM_FD_NET, QEMU_FD_NET };
+	return count;
 }
 
 static int spawn(struct shim *shim, const struct ends *ends, struct resoluto_err *err)
 {
 	CLEANUP(strv_done) struct strv argv = { 0 };
 	const struct shim_config *config = &shim->config;
-	const struct proc_fd fds[] = {
-		{ SHIM_FD_KERNEL, QEMU_FD_KERNEL },   { SHIM_FD_INITRD, QEMU_FD_INITRD },
-		{ SHIM_FD_ROOTFS, QEMU_FD_ROOTFS },   { SHIM_FD_INBOX, QEMU_FD_INBOX },
-		{ ends->qmp, QEMU_FD_QMP },           { ends->console, QEMU_FD_CONSOLE },
-		{ ends->control, QEMU_FD_CONTROL },   { ends->conduit, QEMU_FD_CONDUIT },
-		{ SHIM_FD_SCRATCH, QEMU_FD_SCRATCH },
+	struct proc_fd fds[QEMU_FD_END] = {
+		{ SHIM_FD_KERNEL, QEMU_FD_KERNEL }, { SHIM_FD_INITRD, QEMU_FD_INITRD },
+		{ SHIM_FD_ROOTFS, QEMU_FD_ROOTFS }, { SHIM_FD_INBOX, QEMU_FD_INBOX },
+		{ ends->qmp, QEMU_FD_QMP },         { ends->console, QEMU_FD_CONSOLE },
+		{ ends->control, QEMU_FD_CONTROL }, { ends->conduit, QEMU_FD_CONDUIT },
 	};
-	const size_t count = sizeof(fds) / sizeof(fds[0]) - (config->has_scratch ? 0 : 1);
+	const size_t count = add_optional(config, fds, QEMU_FDS_ALWAYS);
 	int r = build_argv(config, &argv);
 
 	if (r < 0)
@@ -208,11 +229,13 @@ static int spawn(struct shim *shim, const struct ends *ends, struct resoluto_err
 /* The files are QEMU's now; the shim keeps what it writes to, the locks and the job. */
 static void close_images(const struct shim_config *config)
 {
-	/* Without a scratch disk its number is that of something else. */
-	const int end = config->has_scratch ? SHIM_FD_END : SHIM_FD_SCRATCH;
-
-	for (int fd = SHIM_FD_KERNEL; fd < end; fd++)
+	for (int fd = SHIM_FD_KERNEL; fd < SHIM_FD_SCRATCH; fd++)
 		(void) close(fd);
+	/* Without these their numbers are those of something else. */
+	if (config->has_scratch)
+		(void) close(SHIM_FD_SCRATCH);
+	if (config->has_net)
+		(void) close(SHIM_FD_NET);
 	(void) close(SHIM_FD_CONFIG);
 }
 
@@ -236,6 +259,8 @@ int shim_start_qemu(struct shim *shim, struct resoluto_err *err)
 	r = loop_add(shim->loop, &shim->qemu_watch);
 	if (r == 0)
 		r = channel_watch(&shim->caller, shim->loop);
+	if (r == 0)
+		r = loop_add(shim->loop, &shim->door_watch);
 	if (r == 0)
 		r = buf_add_str(&shim->monitor.out, QMP_HELLO);
 	if (r == 0)
@@ -271,6 +296,8 @@ void shim_done(struct shim *shim)
 	channel_done(&shim->emulator);
 	qmp_done(&shim->qmp);
 	buf_done(&shim->stdin_bytes);
+	loop_remove(&shim->door_watch);
+	buf_done(&shim->door_in);
 	/* Last: its end tells the caller that everything else is over. */
 	channel_done(&shim->caller);
 	loop_free(&shim->loop);

@@ -12,6 +12,14 @@ static int drop_in(struct channel *channel)
 	return channel_update(channel);
 }
 
+/* Told to switch off, and has no switch: it would stand still for ever. */
+static void end_halted(struct shim *shim)
+{
+	enum reason reason = shim->ending.has_hello ? REASON_GUEST_POWER_OFF : REASON_BOOT_FAILED;
+
+	(void) shim_stop(shim, shim->ending.has_manifest ? REASON_NONE : reason, NULL);
+}
+
 int shim_console_event(struct loop_watch *watch, uint32_t events)
 {
 	struct shim *shim = watch->ctx;
@@ -20,6 +28,9 @@ int shim_console_event(struct loop_watch *watch, uint32_t events)
 	if (r < 0)
 		return r;
 	ring_add(&shim->console_ring, shim->console.in.data, shim->console.in.len);
+	last_words_feed(&shim->last_words, shim->console.in.data, shim->console.in.len);
+	if (shim->last_words.has_halted)
+		end_halted(shim);
 	return drop_in(&shim->console);
 }
 
@@ -44,6 +55,11 @@ int shim_monitor_event(struct loop_watch *watch, uint32_t events)
 	if (r < 0)
 		return r;
 	qmp_feed(&shim->qmp, shim->monitor.in.data, shim->monitor.in.len);
+	if (shim->qmp.has_stopped && !shim->ending.has_manifest)
+		(void) shim_stop(
+			shim, REASON_EMULATOR_FAILED,
+			"QEMU stopped the machine, as it does where it or KVM meets what it "
+			"cannot run");
 	return drop_in(&shim->monitor);
 }
 
@@ -76,27 +92,16 @@ int shim_qemu_event(struct loop_watch *watch, uint32_t events)
 	return 0;
 }
 
-static int off_time(struct loop_timer *timer)
-{
-	struct shim *shim = timer->ctx;
-
-	return shim_stop(shim, REASON_NONE, NULL);
-}
-
-int shim_off_soon(struct shim *shim)
-{
-	shim->off_timer.at_ms = clock_mono_ms() + GRACE_OFF_MS;
-	return 0;
-}
-
 /* Before HELLO nobody else watches the guest. */
 static int boot_time(struct loop_timer *timer)
 {
 	struct shim *shim = timer->ctx;
 
-	return shim->ending.has_hello ? 0
-	                              : shim_stop(shim, REASON_BOOT_FAILED,
-	                                          "the runner did not say hello in time");
+	if (shim->ending.has_hello)
+		return 0;
+	return shim_stop(shim, REASON_BOOT_FAILED,
+	                 "the runner did not say hello within RESOLUTO_LOCAL_BOOT_LIMIT; the "
+	                 "substrate logs tell how far the kernel came");
 }
 
 /* SIGTERM to the program, SIGKILL to it, the end of its machine. */
@@ -105,7 +110,7 @@ static int deadline_time(struct loop_timer *timer)
 	struct shim *shim = timer->ctx;
 
 	if (shim->ending.has_manifest)
-		return 0; /* it is switching off already */
+		return 0; /* it is being ended already */
 	switch (shim->deadline_step++) {
 	case 0:
 		shim->ending.stop = REASON_DEADLINE;
@@ -126,19 +131,41 @@ static int deadline_time(struct loop_timer *timer)
 	}
 }
 
+/* Each chunk puts it off; looked at only when it fires. */
+static int silence_time(struct loop_timer *timer)
+{
+	struct shim *shim = timer->ctx;
+	const uint64_t end_ms = shim->quiet_since_ms + shim->config.dead_after_ms;
+
+	if (shim->ending.has_manifest)
+		return 0; /* it is being ended already */
+	if (clock_mono_ms() >= end_ms)
+		return shim_stop(shim, REASON_SILENT, NULL);
+	timer->at_ms = end_ms;
+	return 0;
+}
+
+void shim_watch_silence(struct shim *shim)
+{
+	shim->quiet_since_ms = clock_mono_ms();
+	if (shim->config.dead_after_ms)
+		shim->silence_timer.at_ms = shim->quiet_since_ms + shim->config.dead_after_ms;
+}
+
 int shim_arm_timers(struct shim *shim)
 {
 	const uint64_t deadline = shim->config.deadline_ms;
 
-	shim->off_timer = (struct loop_timer){ .fn = off_time, .ctx = shim };
 	shim->deadline_timer = (struct loop_timer){ .fn = deadline_time, .ctx = shim };
 	shim->boot_timer = (struct loop_timer){ .fn = boot_time,
 		                                .ctx = shim,
-		                                .at_ms = clock_mono_ms() + BOOT_MAX_MS };
+		                                .at_ms = clock_mono_ms() +
+		                                         shim->config.boot_limit_ms };
+	shim->silence_timer = (struct loop_timer){ .fn = silence_time, .ctx = shim };
 	if (deadline)
 		shim->deadline_timer.at_ms = clock_mono_ms() + deadline;
 	loop_add_timer(shim->loop, &shim->boot_timer);
-	loop_add_timer(shim->loop, &shim->off_timer);
 	loop_add_timer(shim->loop, &shim->deadline_timer);
+	loop_add_timer(shim->loop, &shim->silence_timer);
 	return 0;
 }
