@@ -9,22 +9,19 @@
 #include "base/io.h"
 #include "guest/attribute.h"
 
-enum { ATTRIBUTE_MAX = 64 }; /* bytes of a value that are looked at */
-
-bool attribute_is(int dirfd, const char *device, const char *attribute, const char *value)
+void attribute_read(int dirfd, const char *device, const char *attribute,
+                    char ret_value[ATTRIBUTE_SIZE])
 {
 	CLEANUP(fd_close) int fd = -1;
-	char path[PATH_MAX], text[ATTRIBUTE_MAX];
+	char path[PATH_MAX];
 	ssize_t n;
 
+	ret_value[0] = '\0';
 	n = snprintf(path, sizeof(path), "%s/%s", device, attribute);
 	if (n < 0 || (size_t) n >= sizeof(path))
-		return false;
+		return;
 	fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read_up_to(fd, text, sizeof(text) - 1);
-	if (n <= 0)
-		return false;
-	text[n] = '\0';
-	text[strcspn(text, "\n")] = '\0';
-	return strcmp(text, value) == 0;
+	n = fd < 0 ? -1 : read_up_to(fd, ret_value, ATTRIBUTE_SIZE - 1);
+	ret_value[n > 0 ? n : 0] = '\0';
+	ret_value[strcspn(ret_value, "\n")] = '\0';
 }

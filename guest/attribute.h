@@ -3,7 +3,8 @@
 
 /* attribute.h - devices as sysfs shows them: a directory each, a file for each attribute. */
 
-#include <stdbool.h>
+enum { ATTRIBUTE_SIZE = 64 }; /* of a value, the 0 included; of a longer one the rest is left out */
 
-/* Does device, a directory beneath dirfd, have the attribute with exactly this value (not empty)? */
-bool attribute_is(int dirfd, const char *device, const char *attribute, const char *value);
+/* The value of the attribute, without its newline, of a device, which is a directory beneath dirfd; "" for none. */
+void attribute_read(int dirfd, const char *device, const char *attribute,
+                    char ret_value[ATTRIBUTE_SIZE]);

@@ -8,6 +8,18 @@
 
 #include "base/cleanup.h"
 #include "guest/canary.h"
+#include "guest/egress_names.h"
+#include "guest/egress_probe.h"
+
+enum { CANARY_TLS_PORT = 443 };
+
+/* What a name means does not get better by waiting. */
+static bool names_are_right(const struct canary *canary)
+{
+	return canary->egress.refused.outcome == CANARY_BLOCKED &&
+	       canary->egress.allowed.outcome == CANARY_BLOCKED &&
+	       canary->egress.address.outcome != CANARY_UNPROVEN;
+}
 
 enum canary_verdict canary_judge(const struct canary *canary, int tries)
 {
@@ -15,6 +27,11 @@ enum canary_verdict canary_judge(const struct canary *canary, int tries)
 	                   canary->metadata.outcome == CANARY_UNPROVEN;
 	bool is_blocked = canary->external.outcome == CANARY_BLOCKED &&
 	                  canary->metadata.outcome == CANARY_BLOCKED;
+
+	if (canary->has_egress && !names_are_right(canary))
+		return CANARY_FAILED;
+	if (canary->has_egress && canary->egress.address.outcome != CANARY_BLOCKED)
+		is_blocked = false;
 
 	if (!canary->store_ok || is_unproven)
 		return CANARY_FAILED;
@@ -91,4 +108,68 @@ void canary_connect(const char *host, uint16_t port, struct canary_probe *probe)
 		set(probe, CANARY_REACHABLE, host, port, "it answered");
 	else
 		set(probe, CANARY_BLOCKED, host, port, strerrorname_np(failure));
+}
+
+void canary_judge_name(const char *name, bool is_allowed, int answer, const uint8_t address[4],
+                       struct canary_probe *probe)
+{
+	char text[INET_ADDRSTRLEN] = "";
+	bool is_right = is_allowed ? answer == 1 && egress_is_made_up4(address) : answer == 0;
+
+	probe->outcome = is_right ? CANARY_BLOCKED : CANARY_REACHABLE;
+	if (answer < 0)
+		probe->outcome = CANARY_UNPROVEN;
+	if (answer == 1)
+		(void) inet_ntop(AF_INET, address, text, sizeof(text));
+	snprintf(probe->detail, sizeof(probe->detail), "%.100s: %s", name,
+	         answer < 0    ? strerrorname_np(-answer)
+	         : answer == 1 ? text
+	                       : "no such name");
+}
+
+static void probe_name(const char *text, bool is_allowed, struct canary_probe *probe)
+{
+	struct egress_name name;
+	uint8_t address[4] = { 0 };
+	int answer = -EINVAL;
+
+	if (egress_name_parse(text, strlen(text), &name) == EGRESS_NONE)
+		answer = egress_probe(&name, address);
+	canary_judge_name(text, is_allowed, answer, address, probe);
+}
+
+/* A name of the first pattern; while learning all are. */
+static void allowed_name(const struct egress_policy *policy, char ret[EGRESS_NAME_MAX + 1])
+{
+	const struct egress_pattern *first = policy->count ? &policy->patterns[0] : NULL;
+
+	if (!first || !first->name.text[0])
+		snprintf(ret, EGRESS_NAME_MAX + 1, "on-the-list" EGRESS_PROBE_SUFFIX);
+	else if (first->is_wildcard && strlen(first->name.text) + 2 <= EGRESS_NAME_MAX)
+		snprintf(ret, EGRESS_NAME_MAX + 1, "x.%.*s", EGRESS_NAME_MAX - 2, first->name.text);
+	else
+		snprintf(ret, EGRESS_NAME_MAX + 1, "%s", first->name.text);
+}
+
+void canary_egress(const struct egress_policy *policy, const char *host, struct canary_egress *ret)
+{
+	static const char refused[] = "off-the-list" EGRESS_PROBE_SUFFIX;
+	char allowed[EGRESS_NAME_MAX + 1];
+	struct egress_name name;
+
+	ret->refused.name = "egress-refused-name";
+	ret->allowed.name = "egress-allowed-name";
+	ret->address.name = "egress-address";
+	if (egress_name_parse(refused, strlen(refused), &name) == EGRESS_NONE &&
+	    egress_policy_has_name(policy, &name))
+		ret->refused = (struct canary_probe){
+			.name = ret->refused.name,
+			.outcome = CANARY_BLOCKED,
+			.detail = "not asked: every name is allowed"
+		};
+	else
+		probe_name(refused, false, &ret->refused);
+	allowed_name(policy, allowed);
+	probe_name(allowed, true, &ret->allowed);
+	canary_connect(host, CANARY_TLS_PORT, &ret->address);
 }

@@ -78,6 +78,35 @@ static int set_limits(const struct cgroup *cgroup, struct resoluto_err *err)
 	return r < 0 ? r : set(cgroup->dir, "pids.max", pids, err);
 }
 
+static bool read_text(const struct cgroup *cgroup, const char *file, char *ret, size_t cap)
+{
+	CLEANUP(fd_close) int fd = openat(cgroup->dir, file, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read_up_to(fd, ret, cap - 1);
+
+	ret[n > 0 ? n : 0] = '\0';
+	return n >= 0;
+}
+
+/* The controllers that limits need; one that the kernel does not have is named. */
+static int turn_on_controllers(int root, struct resoluto_err *err)
+{
+	static const char *const needed[][2] = {
+		{ "memory", "CONFIG_MEMCG" },
+		{ "pids", "CONFIG_CGROUP_PIDS" },
+	};
+	const struct cgroup cgroup = { .dir = root };
+	char there[STAT_SIZE];
+	int r = set(root, "cgroup.subtree_control", "+memory +pids", err);
+
+	if (r == 0 || !read_text(&cgroup, "cgroup.controllers", there, sizeof(there)))
+		return r;
+	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
+		if (!strstr(there, needed[i][0]))
+			return resoluto_fail(err, r, "this kernel lacks %s", needed[i][1]);
+	}
+	return r;
+}
+
 int cgroup_create(struct cgroup *ret_cgroup, struct resoluto_err *err)
 {
 	CLEANUP(fd_close) int root = open(root_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -86,7 +115,7 @@ int cgroup_create(struct cgroup *ret_cgroup, struct resoluto_err *err)
 
 	if (root < 0)
 		return resoluto_fail(err, -errno, "open %s", root_dir);
-	r = set(root, "cgroup.subtree_control", "+memory +pids", err);
+	r = turn_on_controllers(root, err);
 	if (r < 0)
 		return r;
 	if (mkdirat(root, "sandbox", 0755) < 0)
@@ -99,20 +128,6 @@ int cgroup_create(struct cgroup *ret_cgroup, struct resoluto_err *err)
 		return r;
 	ret_cgroup->dir = fd_take(&cgroup.dir);
 	return 0;
-}
-
-int cgroup_enter(const struct cgroup *cgroup)
-{
-	return set(cgroup->dir, "cgroup.procs", "0", NULL);
-}
-
-static bool read_text(const struct cgroup *cgroup, const char *file, char *ret, size_t cap)
-{
-	CLEANUP(fd_close) int fd = openat(cgroup->dir, file, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read_up_to(fd, ret, cap - 1);
-
-	ret[n > 0 ? n : 0] = '\0';
-	return n >= 0;
 }
 
 static bool read_stat(const struct cgroup *cgroup, const char *file, const char *name,

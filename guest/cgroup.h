@@ -22,7 +22,7 @@ enum {
 };
 
 struct cgroup {
-	int dir; /* owned */
+	int dir; /* owned; spawn.h starts children in it */
 };
 
 #define CGROUP_NONE ((struct cgroup){ .dir = -1 })
@@ -37,8 +37,6 @@ uint64_t cgroup_memory_max(uint64_t machine_bytes, uint64_t available_bytes);
 int cgroup_create(struct cgroup *ret_cgroup, struct resoluto_err *err);
 /* Set the limit anew: once the inputs have taken their part. */
 int cgroup_fit_memory(const struct cgroup *cgroup, struct resoluto_err *err);
-/* Move the calling process into it. */
-int cgroup_enter(const struct cgroup *cgroup);
 /* Kill all in it without waiting. */
 int cgroup_kill_now(const struct cgroup *cgroup);
 /* Kill all in it; returns when all are gone (and reaped, where they are ours) or -ETIMEDOUT. */

@@ -80,14 +80,32 @@ static int keep_signal(struct channel *channel, const struct frame *frame, struc
 	return 0;
 }
 
+/* One that nobody asked for says nothing: it may have been under way for any time. */
+static int keep_clock(struct channel *channel, const struct frame *frame, struct resoluto_err *err)
+{
+	struct frame_clock host;
+
+	if (frame_get_clock(frame, &host) < 0 || host.wall_ns > INT64_MAX / 2 ||
+	    host.raw_ns > INT64_MAX / 2)
+		return resoluto_fail(err, -EPROTO, "the host sent a time that is none");
+	if (channel->clock_asked == 0)
+		return 0;
+	channel->clock = (struct clock_sample){ .asked = channel->clock_asked,
+		                                .got = (int64_t) clock_raw_ns(),
+		                                .wall = (int64_t) clock_wall_ns(),
+		                                .host_wall = (int64_t) host.wall_ns,
+		                                .host_raw = (int64_t) host.raw_ns };
+	channel->clock_asked = 0;
+	channel->has_clock = true;
+	return 0;
+}
+
 static int handle_control(struct channel *channel, const struct frame *frame,
                           struct resoluto_err *err)
 {
 	switch (frame->type) {
 	case FRAME_CLOCK:
-		if (frame_get_u64(frame, &channel->clock_ns) < 0)
-			break;
-		return 0;
+		return keep_clock(channel, frame, err);
 	case FRAME_JOB:
 		return take_job(channel, frame, err);
 	case FRAME_STDIN:
@@ -285,6 +303,7 @@ int channel_say_hello(struct channel *channel, struct resoluto_err *err)
 
 	if (r < 0)
 		return resoluto_fail(err, r, "make a frame");
+	channel->clock_asked = (int64_t) clock_raw_ns(); /* CLOCK comes with its answer */
 	r = write_port(channel, &channel->control, hello.data, hello.len, err);
 	return r < 0 ? r : write_port(channel, &channel->conduit, hello.data, hello.len, err);
 }
@@ -297,7 +316,7 @@ int channel_await_job(struct channel *channel, struct resoluto_err *err)
 		if (r < 0)
 			return r;
 	}
-	if (channel->clock_ns == 0)
+	if (!channel->has_clock)
 		return resoluto_fail(err, -EPROTO, "the host sent a job before the time");
 	return 0;
 }
@@ -313,6 +332,17 @@ void channel_forget_job(struct channel *channel)
 	wipe_behind(&channel->job, 0);
 	buf_done(&channel->job);
 	wipe_behind(&channel->control.in, channel->control.in.len);
+}
+
+int channel_ask_clock(struct channel *channel, struct resoluto_err *err)
+{
+	CLEANUP(buf_done) struct buf out = BUF_INIT(FRAME_MAX);
+	int r = frame_add(&out, FRAME_CLOCK, 0, 0, NULL, 0);
+
+	if (r < 0)
+		return resoluto_fail(err, r, "make a frame");
+	channel->clock_asked = (int64_t) clock_raw_ns();
+	return write_port(channel, &channel->control, out.data, out.len, err);
 }
 
 int channel_send_started(struct channel *channel, const char *guest_boot_id,

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "guest/clock_judge.h"
 #include "guest/ship.h"
 #include "wire/frame.h"
 
@@ -38,7 +39,9 @@ struct channel {
 	struct channel_port control, conduit;
 	struct buf job; /* JSON; whole when has_job */
 	bool has_job;
-	uint64_t clock_ns;      /* since the epoch, what the last CLOCK said; 0: none came */
+	int64_t clock_asked; /* when the question went out that has no answer yet; 0: none */
+	bool has_clock;      /* an answer came that nobody has looked at */
+	struct clock_sample clock;
 	struct buf stdin_bytes; /* came and was not taken yet */
 	bool stdin_has_ended;
 	size_t stdin_credit; /* bytes that may still come */
@@ -54,7 +57,7 @@ void channel_init(struct channel *channel, int control_fd, int conduit_fd);
 void channel_done(struct channel *channel);
 
 int channel_say_hello(struct channel *channel, struct resoluto_err *err);
-/* Until the clock and the job are here. */
+/* Until a first CLOCK and the job are here. */
 int channel_await_job(struct channel *channel, struct resoluto_err *err);
 /* The job was read: overwrite it and what is left of it in the port's buffer. */
 void channel_forget_job(struct channel *channel);
@@ -63,6 +66,8 @@ int channel_receive(struct channel *channel, struct resoluto_err *err);
 /* Wait up to timeout_ms (-1: for ever) for anything, and take it in. */
 int channel_wait(struct channel *channel, int timeout_ms, struct resoluto_err *err);
 
+/* Ask for the host's time.  The answer will be in `clock`. */
+int channel_ask_clock(struct channel *channel, struct resoluto_err *err);
 int channel_send_started(struct channel *channel, const char *guest_boot_id,
                          struct resoluto_err *err);
 /* The first len bytes of stdin_bytes were used: drop them and, now and then, give credit. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,19 +21,23 @@ static const char modules_dir[] = "/modules";
 int init_mount_early(struct resoluto_err *err)
 {
 	static const struct {
-		const char *type, *target;
+		const char *type, *target, *option;
 		unsigned long flags;
 	} mounts[] = {
-		{ "proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC },
-		{ "sysfs", "/sys", MS_NOSUID | MS_NODEV | MS_NOEXEC },
-		{ "devtmpfs", "/dev", MS_NOSUID | MS_NOEXEC },
+		{ "proc", "/proc", "CONFIG_PROC_FS", MS_NOSUID | MS_NODEV | MS_NOEXEC },
+		{ "sysfs", "/sys", "CONFIG_SYSFS", MS_NOSUID | MS_NODEV | MS_NOEXEC },
+		{ "devtmpfs", "/dev", "CONFIG_DEVTMPFS", MS_NOSUID | MS_NOEXEC },
+		{ "cgroup2", "/sys/fs/cgroup", "CONFIG_CGROUPS", MS_NOSUID | MS_NODEV | MS_NOEXEC },
 	};
 
 	for (size_t i = 0; i < sizeof(mounts) / sizeof(mounts[0]); i++) {
 		/* EBUSY: a kernel that mounts devtmpfs by itself did. */
-		if (mount(mounts[i].type, mounts[i].target, mounts[i].type, mounts[i].flags, NULL) <
-		            0 &&
-		    errno != EBUSY)
+		int r = mount(mounts[i].type, mounts[i].target, mounts[i].type, mounts[i].flags,
+		              NULL);
+
+		if (r < 0 && errno == ENODEV)
+			return resoluto_fail(err, -errno, "this kernel lacks %s", mounts[i].option);
+		if (r < 0 && errno != EBUSY)
 			return resoluto_fail(err, -errno, "mount %s", mounts[i].target);
 	}
 	return 0;
@@ -84,7 +89,14 @@ int init_harden_self(struct resoluto_err *err)
 	return 0;
 }
 
+/* By ACPI or by PSCI, of which the device tree tells; a machine with neither can only be reset. */
+static bool can_power_off(void)
+{
+	return access("/sys/firmware/acpi", F_OK) == 0 ||
+	       access("/sys/firmware/devicetree/base/psci", F_OK) == 0;
+}
+
 void init_power_off(void)
 {
-	(void) reboot(RB_POWER_OFF);
+	(void) reboot(can_power_off() ? RB_POWER_OFF : RB_AUTOBOOT);
 }

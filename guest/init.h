@@ -10,7 +10,7 @@
 
 #include "resoluto/err.h"
 
-/* proc, sysfs and devtmpfs of the initramfs. */
+/* proc, sysfs, devtmpfs and cgroup2 of the initramfs. */
 int init_mount_early(struct resoluto_err *err);
 
 /* The files of /modules, in the order of their names, which is that of their needs.  No /modules: all is built
@@ -20,5 +20,6 @@ int init_load_modules(struct resoluto_err *err);
 /* Nobody may read or trace PID 1; bytes written to a closed pipe are an error, not a death. */
 int init_harden_self(struct resoluto_err *err);
 
-/* Switch the machine off; comes back only if the kernel refuses. */
+/* Switch the machine off, or reset it where it has no switch: QEMU ends either way (-no-reboot).  Comes back
+ * only if the kernel refuses. */
 void init_power_off(void);

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "guest/disks.h"
 #include "guest/inbox_index.h"
 #include "guest/inputs.h"
 #include "wire/pack.h"
@@ -22,14 +21,10 @@ struct disk_reader {
 	void *ctx;
 };
 
-int inputs_open_disk(struct resoluto_err *err)
+int inputs_open_disk(const char *path, struct resoluto_err *err)
 {
-	char path[DISK_PATH_SIZE];
-	int fd = disk_find("inbox", path);
+	int fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
 
-	if (fd < 0)
-		return fd;
-	fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
 	return fd < 0 ? resoluto_fail(err, -errno, "open the inbox disk") : fd;
 }
 

@@ -15,8 +15,8 @@ struct inputs_report {
 	uint64_t members, bytes;
 };
 
-/* The inbox disk, opened; -ENOENT: this run has none. */
-int inputs_open_disk(struct resoluto_err *err);
+/* The inbox disk at this path, opened, not read. */
+int inputs_open_disk(const char *path, struct resoluto_err *err);
 /* Called between two reads, so that a long unpacking does not look like death. */
 typedef void inputs_tick_fn(void *ctx);
 

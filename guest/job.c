@@ -181,12 +181,50 @@ static int take_ids(const json_t *env, struct job *job, struct resoluto_err *err
 	return job->node_id ? 0 : resoluto_fail(err, -EINVAL, "%s is too long", ENV_NODE_ID);
 }
 
+static int add_pattern(const json_t *item, struct egress_policy *policy, struct resoluto_err *err)
+{
+	const char *text = json_string_value(item);
+	struct egress_pattern pattern;
+	int r;
+
+	if (!text)
+		return resoluto_fail(err, -EINVAL, "egress holds a pattern that is not a string");
+	r = egress_pattern_parse(text, policy->is_wide, &pattern, NULL, err);
+	return r < 0 ? r : egress_policy_add(policy, &pattern, err);
+}
+
+/* No such member: no network at all, and nobody who answers names. */
+static int take_egress(const json_t *root, struct job *job, struct resoluto_err *err)
+{
+	const json_t *egress = json_object_get(root, "egress");
+	const json_t *patterns = json_object_get(egress, "patterns");
+	size_t i;
+	json_t *item;
+	int r = 0;
+
+	if (!egress)
+		return 0;
+	if (!json_is_array(patterns) || json_array_size(patterns) > EGRESS_PATTERNS_MAX)
+		return resoluto_fail(err, -EINVAL, "egress has no list of at most %d patterns",
+		                     EGRESS_PATTERNS_MAX);
+	job->has_egress = true;
+	job->egress.is_wide = json_is_true(json_object_get(egress, "wide"));
+	job->egress.is_learning = json_is_true(json_object_get(egress, "learn"));
+	json_array_foreach(patterns, i, item)
+	{
+		if (r == 0)
+			r = add_pattern(item, &job->egress, err);
+	}
+	return r;
+}
+
 static int take_flags(const json_t *root, struct job *job, struct resoluto_err *err)
 {
 	const json_t *redact = json_object_get(root, "redact");
 
 	job->has_stdin = json_is_true(json_object_get(root, "stdin"));
 	job->has_scratch = json_is_true(json_object_get(root, "scratch"));
+	job->has_inbox = json_is_true(json_object_get(root, "inbox"));
 	return redact ? add_strings(redact, "redact", &job->redact, err) : 0;
 }
 
@@ -227,7 +265,9 @@ int job_parse(const char *json, size_t len, struct job *ret_job, struct resoluto
 	if (json_integer_value(json_object_get(root, "schema")) != JOB_SCHEMA)
 		return resoluto_fail(err, -EINVAL, "the job is not of schema %d", JOB_SCHEMA);
 	r = take_env(env, ret_job, err);
-	return r < 0 ? r : take_flags(root, ret_job, err);
+	if (r == 0)
+		r = take_flags(root, ret_job, err);
+	return r < 0 ? r : take_egress(root, ret_job, err);
 }
 
 void strv_wipe(struct strv *strv)
@@ -255,6 +295,7 @@ void job_done(struct job *job)
 	strv_wipe_done(&job->env);
 	strv_wipe_done(&job->redact);
 	strv_done(&job->output_paths);
+	egress_policy_done(&job->egress);
 	*job = (struct job){ .run_id = NULL };
 }
 

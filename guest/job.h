@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "egress/policy.h"
 #include "resoluto/err.h"
 
 enum {
@@ -30,7 +31,9 @@ struct job {
 	char *boot_ids;      /* NULL: the host did not say */
 	char *image_version; /* NULL: the image does not carry the runner */
 	uint64_t drain_timeout_ms;
-	bool has_stdin, has_scratch, redacts_patterns, has_object_store;
+	bool has_stdin, has_scratch, has_inbox, redacts_patterns, has_object_store;
+	bool has_egress;
+	struct egress_policy egress;                /* only to answer names: the host decides */
 	struct strv argv, setup_argv, cleanup_argv; /* the hooks may be empty */
 	struct strv output_paths;                   /* globs that passed glob_check */
 	struct strv env;                            /* "NAME=value", nothing of ours */

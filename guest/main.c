@@ -5,6 +5,8 @@
  * Up to channel_await_job() nothing depends on the run.  After it, node_run() does everything there is to
  * do, and then the machine is switched off, whatever came of it.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,9 +17,10 @@
 
 #include <jansson.h>
 
+#include "base/cleanup.h"
 #include "guest/init.h"
 #include "guest/job.h"
-#include "guest/mounts.h"
+#include "guest/kernel_check.h"
 #include "guest/node.h"
 #include "guest/ports.h"
 #include "resoluto/version.h"
@@ -53,21 +56,36 @@ static int open_channel(struct channel *channel, struct resoluto_err *err)
 	return channel_say_hello(channel, err);
 }
 
-/* The ports are announced while the other modules load, the job is written while the image is mounted. */
-static int boot(struct channel *channel, struct resoluto_err *err)
+/* What is missing is said at once, instead of being waited for.  Not asked where there are ports: the rest is asked
+ * when something fails (root.c). */
+static int check_kernel(struct resoluto_err *err)
+{
+	CLEANUP(fd_close) int root = -1;
+
+	if (ports_are_there())
+		return 0;
+	root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return root < 0 ? resoluto_fail(err, -errno, "open /") : kernel_check(root, err);
+}
+
+/* The root is made while the runner speaks with the host. */
+static int boot(struct root *root, struct channel *channel, struct resoluto_err *err)
 {
 	int r = init_mount_early(err);
 
 	if (r == 0)
 		r = init_load_modules(err);
 	if (r == 0)
-		r = open_channel(channel, err);
-	return r < 0 ? r : mount_image(err);
+		r = root_begin(root, err);
+	if (r == 0)
+		r = check_kernel(err);
+	return r < 0 ? r : open_channel(channel, err);
 }
 
 static int run(struct resoluto_err *err)
 {
 	struct resoluto_err job_failure = { .code = 0 };
+	static struct root root;
 	struct channel channel;
 	struct job job;
 	int r = init_harden_self(err);
@@ -75,14 +93,16 @@ static int run(struct resoluto_err *err)
 	if (r == 0)
 		r = block_sigchld(err);
 	if (r == 0)
-		r = boot(&channel, err);
+		r = boot(&root, &channel, err);
 	if (r == 0)
 		r = channel_await_job(&channel, err);
 	if (r < 0)
 		return r;
-	(void) job_parse(channel.job.data, channel.job.len, &job, &job_failure);
+	/* One that is refused has no user and no places; the root is not awaited then. */
+	if (job_parse(channel.job.data, channel.job.len, &job, &job_failure) == 0)
+		root_give_job(&root, &job);
 	channel_forget_job(&channel);
-	return node_run(&channel, &job, &job_failure, err);
+	return node_run(&channel, &root, &job, &job_failure, err);
 }
 
 int main(int argc, char **argv)
@@ -96,6 +116,8 @@ int main(int argc, char **argv)
 		return argc == 2 && strcmp(argv[1], "--version") == 0 ? 0 : 2;
 	}
 	(void) umask(0);
+	/* The second thread gets no memory of its own: it would be mapped, and mostly not used. */
+	(void) mallopt(M_ARENA_MAX, 1);
 	json_set_alloc_funcs(malloc, wipe_and_free);
 	if (run(&err) < 0)
 		dprintf(STDERR_FILENO, "resoluto-runner: %s: %s\n", err.text,

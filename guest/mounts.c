@@ -18,48 +18,47 @@
 #include "base/path.h"
 #include "guest/disks.h"
 #include "guest/mounts.h"
+#include "guest/settings.h"
 
 #define HOST_NAME "sandbox"
 
+#define UPPER_DIR "/upper/files"
+#define WORK_DIR "/upper/work"
+
 enum {
+	PLACE_SIZE = 64, /* of a path in one of the layers */
+	MODE_BITS = 07777,
 	FULL_BYTES = 64 * 1024, /* less free space than this is full */
 	INODE_SHARE = 4096,     /* one inode for so many bytes of memory */
 };
 
 static const char hosts_text[] = "127.0.0.1\tlocalhost " HOST_NAME "\n::1\tlocalhost\n";
-static const char settings_dir[] = "/proc/sys";
+static const char settings_dir[] = "/proc/sys", lockdown_dir[] = "/sys/kernel/security";
 
 static int mount_at(const char *source, const char *target, const char *type, unsigned long flags,
                     const char *options, struct resoluto_err *err)
 {
 	if (mount(source, target, type, flags, options) < 0)
-		return resoluto_fail(err, -errno, "mount %s", target);
+		return resoluto_fail(err, -errno, "mount %s as %s", target, type);
 	return 0;
 }
 
-int mount_image(struct resoluto_err *err)
+int mount_image(const struct disks *disks, struct resoluto_err *err)
 {
-	char disk[DISK_PATH_SIZE];
-	int r = disk_find("rootfs", disk);
-
-	if (r < 0)
-		return resoluto_fail(err, r, "find the disk with the image");
-	return mount_at(disk, "/rootfs", "squashfs", MS_RDONLY | MS_NOSUID | MS_NODEV, NULL, err);
+	if (!disks->rootfs[0])
+		return resoluto_fail(err, -ENOENT, "find the disk with the image");
+	return mount_at(disks->rootfs, "/rootfs", "squashfs", MS_RDONLY | MS_NOSUID | MS_NODEV,
+	                NULL, err);
 }
 
-static int mount_upper(bool has_scratch, struct resoluto_err *err)
+static int mount_upper(const struct disks *disks, struct resoluto_err *err)
 {
-	char disk[DISK_PATH_SIZE], options[96];
+	char options[96];
 	struct sysinfo info;
-	int r;
 
-	if (has_scratch) {
-		r = disk_find("scratch", disk);
-		if (r < 0)
-			return resoluto_fail(err, r, "find the scratch disk");
-		return mount_at(disk, "/upper", "ext4", MS_NOSUID | MS_NODEV | MS_NOATIME,
+	if (disks->scratch[0])
+		return mount_at(disks->scratch, "/upper", "ext4", MS_NOSUID | MS_NODEV | MS_NOATIME,
 		                "nobarrier,noinit_itable,discard", err);
-	}
 	if (sysinfo(&info) < 0)
 		return resoluto_fail(err, -errno, "ask for the size of the memory");
 	snprintf(options, sizeof(options), "mode=0755,size=%d%%,nr_inodes=%llu", UPPER_PERCENT,
@@ -67,30 +66,7 @@ static int mount_upper(bool has_scratch, struct resoluto_err *err)
 	return mount_at("tmpfs", "/upper", "tmpfs", MS_NOSUID | MS_NODEV, options, err);
 }
 
-static int make_directory(const char *path, mode_t mode)
-{
-	if (mkdir(path, mode) < 0 && errno != EEXIST)
-		return -errno;
-	return 0;
-}
-
-static int mount_overlay(bool has_scratch, struct resoluto_err *err)
-{
-	char options[128];
-	int r;
-
-	if ((r = make_directory("/upper/files", 0755)) < 0 ||
-	    (r = make_directory("/upper/work", 0755)) < 0)
-		return resoluto_fail(err, r, "make the upper layer");
-	/* The scratch disk is thrown away with the run: nobody needs it to survive a power cut. */
-	snprintf(options, sizeof(options),
-	         "lowerdir=/rootfs,upperdir=/upper/files,workdir=/upper/work%s",
-	         has_scratch ? ",volatile" : "");
-	return mount_at("overlay", "/newroot", "overlay", MS_NOSUID | MS_NODEV, options, err);
-}
-
-/* A new file in place of whatever the image has there, never through a link of the image. */
-static int put_file(const char *path, const char *text, struct resoluto_err *err)
+int mount_put_file(const char *path, const char *text, struct resoluto_err *err)
 {
 	CLEANUP(fd_close) int fd = -1;
 	int r;
@@ -104,29 +80,71 @@ static int put_file(const char *path, const char *text, struct resoluto_err *err
 	return r < 0 ? resoluto_fail(err, r, "write %s", path) : 0;
 }
 
-/* Directories that must be there for what comes; an image may have nothing but one program. */
-static int make_directories(struct resoluto_err *err)
+/* A directory that must be there for what comes; an image may have nothing but one program. */
+struct place {
+	const char *path;
+	mode_t mode;
+	bool is_fixed; /* that is its mode, whatever the image says */
+	bool gets_files;
+};
+
+/* In the upper layer, and like the image's where that has one. */
+static int make_place(const struct place *place, struct resoluto_err *err)
 {
-	static const struct {
-		const char *path;
-		mode_t mode;
-	} directories[] = {
-		{ "/newroot/proc", 0555 }, { "/newroot/sys", 0555 }, { "/newroot/dev", 0755 },
-		{ "/newroot/etc", 0755 },  { "/newroot/run", 0755 }, { "/newroot/tmp", 01777 },
+	char image[PLACE_SIZE], upper[PLACE_SIZE];
+	struct stat st = { .st_mode = place->mode };
+	bool is_there;
+
+	snprintf(image, sizeof(image), "/rootfs%s", place->path);
+	snprintf(upper, sizeof(upper), UPPER_DIR "%s", place->path);
+	is_there = lstat(image, &st) == 0;
+	if (!is_there && errno != ENOENT)
+		return resoluto_fail(err, -errno, "look at %s of the image", place->path);
+	/* A link in one of these places would have the rest of the root built elsewhere. */
+	if (is_there && !S_ISDIR(st.st_mode))
+		return resoluto_fail(err, -ENOTDIR, "%s of the image is not a directory",
+		                     place->path);
+	if (is_there && !place->gets_files &&
+	    !(place->is_fixed && (st.st_mode & MODE_BITS) != place->mode))
+		return 0;
+	if (place->is_fixed)
+		st.st_mode = place->mode;
+	if (mkdir(upper, 0700) < 0 || chown(upper, st.st_uid, st.st_gid) < 0 ||
+	    chmod(upper, st.st_mode & MODE_BITS) < 0)
+		return resoluto_fail(err, -errno, "make %s", place->path);
+	return 0;
+}
+
+/* Before it lies over the image: through the overlay each change would copy what it changes. */
+static int fill_upper(struct resoluto_err *err)
+{
+	static const struct place places[] = {
+		{ "/proc", 0555, false, false }, { "/sys", 0555, false, false },
+		{ "/dev", 0755, false, false },  { "/run", 0755, false, false },
+		{ "/tmp", 01777, true, false },  { "/etc", 0755, false, true },
 	};
+	int r = 0;
 
-	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++) {
-		struct stat st;
+	if (mkdir(UPPER_DIR, 0755) < 0 || mkdir(WORK_DIR, 0755) < 0)
+		return resoluto_fail(err, -errno, "make the upper layer");
+	for (size_t i = 0; r == 0 && i < sizeof(places) / sizeof(places[0]); i++)
+		r = make_place(&places[i], err);
+	if (r == 0)
+		r = mount_put_file(UPPER_DIR "/etc/hosts", hosts_text, err);
+	if (r == 0)
+		r = mount_put_file(UPPER_DIR "/etc/hostname", HOST_NAME "\n", err);
+	return r < 0 ? r : mount_put_file(UPPER_DIR "/etc/resolv.conf", "", err);
+}
 
-		if (mkdir(directories[i].path, directories[i].mode) < 0 && errno != EEXIST)
-			return resoluto_fail(err, -errno, "make %s", directories[i].path);
-		/* A link in one of these places would have the rest of the root built elsewhere. */
-		if (lstat(directories[i].path, &st) < 0 || !S_ISDIR(st.st_mode))
-			return resoluto_fail(err, -ENOTDIR, "%s of the image is not a directory",
-			                     directories[i].path + strlen("/newroot"));
-	}
-	return chmod("/newroot/tmp", 01777) < 0 ? resoluto_fail(err, -errno, "open /tmp for all")
-	                                        : 0;
+static int mount_overlay(const struct disks *disks, struct resoluto_err *err)
+{
+	char options[128];
+
+	/* The scratch disk is thrown away with the run: nobody needs it to survive a power cut. */
+	snprintf(options, sizeof(options),
+	         "lowerdir=/rootfs,upperdir=" UPPER_DIR ",workdir=" WORK_DIR "%s",
+	         disks->scratch[0] ? ",volatile" : "");
+	return mount_at("overlay", "/newroot", "overlay", MS_NOSUID | MS_NODEV, options, err);
 }
 
 static int mount_kernel_views(struct resoluto_err *err)
@@ -181,9 +199,8 @@ static int fill_dev(struct resoluto_err *err)
 		if (symlink(links[i][0], links[i][1]) < 0)
 			return resoluto_fail(err, -errno, "make %s", links[i][1]);
 	}
-	if ((r = make_directory("/newroot/dev/pts", 0755)) < 0 ||
-	    (r = make_directory("/newroot/dev/shm", 01777)) < 0)
-		return resoluto_fail(err, r, "make the directories of /dev");
+	if (mkdir("/newroot/dev/pts", 0755) < 0 || mkdir("/newroot/dev/shm", 01777) < 0)
+		return resoluto_fail(err, -errno, "make the directories of /dev");
 	r = mount_at("devpts", "/newroot/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
 	             "newinstance,ptmxmode=0666,mode=0620", err);
 	if (r < 0)
@@ -192,20 +209,14 @@ static int fill_dev(struct resoluto_err *err)
 	                err);
 }
 
-int mount_root(bool has_scratch, struct resoluto_err *err)
+int mount_root(const struct disks *disks, struct resoluto_err *err)
 {
-	int r = mount_upper(has_scratch, err);
+	int r = mount_upper(disks, err);
 
 	if (r == 0)
-		r = mount_overlay(has_scratch, err);
+		r = fill_upper(err);
 	if (r == 0)
-		r = make_directories(err);
-	if (r == 0)
-		r = put_file("/newroot/etc/hosts", hosts_text, err);
-	if (r == 0)
-		r = put_file("/newroot/etc/hostname", HOST_NAME "\n", err);
-	if (r == 0)
-		r = put_file("/newroot/etc/resolv.conf", "", err);
+		r = mount_overlay(disks, err);
 	if (r == 0)
 		r = mount_kernel_views(err);
 	return r < 0 ? r : fill_dev(err);
@@ -228,17 +239,12 @@ static int read_image_file(const char *path, struct buf *ret)
 	return r == -ENOMEM ? r : 0;
 }
 
-int mount_resolve_user(const char *spec, struct user *ret_user, struct resoluto_err *err)
+static int resolve_user(const char *spec, const struct buf *passwd, const struct buf *group,
+                        struct user *ret_user, struct resoluto_err *err)
 {
-	CLEANUP(buf_done) struct buf passwd = BUF_INIT(0);
-	CLEANUP(buf_done) struct buf group = BUF_INIT(0);
 	struct stat st;
-	int r;
+	int r = user_resolve(spec, passwd->data, group->data, ret_user, err);
 
-	if (read_image_file("/etc/passwd", &passwd) < 0 ||
-	    read_image_file("/etc/group", &group) < 0)
-		return resoluto_fail(err, -ENOMEM, "read the image's users");
-	r = user_resolve(spec, passwd.data, group.data, ret_user, err);
 	if (r < 0)
 		return r;
 	/* A home that the image promises but does not have is none. */
@@ -248,51 +254,71 @@ int mount_resolve_user(const char *spec, struct user *ret_user, struct resoluto_
 	return 0;
 }
 
-static int append_line(const char *path, const char *line, struct resoluto_err *err)
+static int add_line(const char *path, struct buf *text, const char *line, struct resoluto_err *err)
 {
-	CLEANUP(buf_done) struct buf text = BUF_INIT(0);
-	int r = read_image_file(path, &text);
+	int r = 0;
 
-	text.max = USER_FILE_MAX + 1024;
-	if (r == 0 && text.len > 0 && text.data[text.len - 1] != '\n')
-		r = buf_add_str(&text, "\n");
+	text->max = USER_FILE_MAX + 1024;
+	if (text->len > 0 && text->data[text->len - 1] != '\n')
+		r = buf_add_str(text, "\n");
 	if (r == 0)
-		r = buf_add_str(&text, line);
-	return r < 0 ? resoluto_fail(err, r, "add to %s", path) : put_file(path, text.data, err);
+		r = buf_add_str(text, line);
+	return r < 0 ? resoluto_fail(err, r, "add to %s", path)
+	             : mount_put_file(path, text->data, err);
 }
 
-int mount_add_user(const struct user *user, struct resoluto_err *err)
+/* The lines the image lacks. */
+static int add_user(const struct user *user, struct buf *passwd, struct buf *group,
+                    struct resoluto_err *err)
 {
-	CLEANUP(fd_close) int home = -1;
 	char line[512];
 	int r = 0;
 
 	if (!user->is_in_passwd) {
 		snprintf(line, sizeof(line), "%s:x:%u:%u::%s:/bin/sh\n", user->name, user->uid,
 		         user->gid, user->home);
-		r = append_line("/etc/passwd", line, err);
+		r = add_line("/etc/passwd", passwd, line, err);
 	}
 	if (r == 0 && !user->is_in_group) {
 		snprintf(line, sizeof(line), "%s:x:%u:\n", user->name, user->gid);
-		r = append_line("/etc/group", line, err);
+		r = add_line("/etc/group", group, line, err);
 	}
-	if (r < 0 || strcmp(user->home, USER_DEFAULT_HOME) != 0)
+	return r;
+}
+
+int mount_settle_user(const char *spec, struct user *ret_user, struct resoluto_err *err)
+{
+	CLEANUP(buf_done) struct buf passwd = BUF_INIT(0);
+	CLEANUP(buf_done) struct buf group = BUF_INIT(0);
+	CLEANUP(fd_close) int home = -1;
+	int r;
+
+	if (read_image_file("/etc/passwd", &passwd) < 0 ||
+	    read_image_file("/etc/group", &group) < 0)
+		return resoluto_fail(err, -ENOMEM, "read the image's users");
+	r = resolve_user(spec, &passwd, &group, ret_user, err);
+	if (r == 0)
+		r = add_user(ret_user, &passwd, &group, err);
+	if (r < 0 || strcmp(ret_user->home, USER_DEFAULT_HOME) != 0)
 		return r;
-	home = mount_make_owned(user->home, user, err);
+	home = mount_make_owned(ret_user->home, ret_user, err);
 	return home < 0 ? home : 0;
 }
 
 int mount_make_owned(const char *path, const struct user *user, struct resoluto_err *err)
 {
 	CLEANUP(fd_close) int fd = -1;
+	struct stat st;
 	int r = mkdirs(path, 0755);
 
 	if (r < 0)
 		return resoluto_fail(err, r, "make %s", path);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
+	if (fd < 0 || fstat(fd, &st) < 0)
 		return resoluto_fail(err, -errno, "open %s", path);
-	if (fchown(fd, user->uid, user->gid) < 0)
+	/* One that is right already is not copied into the upper layer. */
+	if ((st.st_uid != user->uid || st.st_gid != user->gid) &&
+	    fchown(fd, user->uid, user->gid) < 0)
 		return resoluto_fail(err, -errno, "give %s to the user", path);
 	return fd_take(&fd);
 }
@@ -310,39 +336,12 @@ static int bring_up_loopback(struct resoluto_err *err)
 	return 0;
 }
 
-/* A setting this kernel does not have needs no value. */
-static int set_kernel(int dirfd, const char *name, const char *value, struct resoluto_err *err)
-{
-	CLEANUP(fd_close) int fd = openat(dirfd, name, O_WRONLY | O_CLOEXEC);
-
-	if (fd < 0 && errno == ENOENT)
-		return 0;
-	if (fd < 0 || write(fd, value, strlen(value)) < 0)
-		return resoluto_fail(err, -errno, "set %s to %s", name, value);
-	return 0;
-}
-
 int mount_set_up_kernel(struct resoluto_err *err)
 {
-	static const char *const settings[][2] = {
-		{ "kernel/dmesg_restrict", "1" },
-		{ "kernel/kptr_restrict", "2" },
-		{ "kernel/unprivileged_bpf_disabled", "1" },
-		{ "kernel/kexec_load_disabled", "1" },
-		{ "kernel/modprobe", "\n" },
-		{ "kernel/modules_disabled", "1" },
-		{ "vm/unprivileged_userfaultfd", "0" },
-		{ "fs/protected_hardlinks", "1" },
-		{ "fs/protected_symlinks", "1" },
-		{ "net/ipv4/ip_unprivileged_port_start", "0" },
-	};
-	CLEANUP(fd_close) int dir = open(settings_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int r = 0;
+	int r = settings_apply(settings_dir, err);
 
-	if (dir < 0)
-		return resoluto_fail(err, -errno, "open %s", settings_dir);
-	for (size_t i = 0; r == 0 && i < sizeof(settings) / sizeof(settings[0]); i++)
-		r = set_kernel(dir, settings[i][0], settings[i][1], err);
+	if (r == 0)
+		r = settings_lock_down(lockdown_dir, err);
 	if (r < 0)
 		return r;
 	if (sethostname(HOST_NAME, strlen(HOST_NAME)) < 0)

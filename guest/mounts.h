@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+#include "guest/disks.h"
 #include "guest/users.h"
 #include "resoluto/err.h"
 
@@ -17,19 +18,22 @@ enum {
 };
 
 /* The image, read-only; independent of the job. */
-int mount_image(struct resoluto_err *err);
+int mount_image(const struct disks *disks, struct resoluto_err *err);
 /*
  * The root of the program at /newroot: overlay of the image and memory (or the scratch disk), proc, sys
  * (read-only), a /dev of harmless nodes, shm, pts, cgroup2; etc/hosts and its like.
  */
-int mount_root(bool has_scratch, struct resoluto_err *err);
+int mount_root(const struct disks *disks, struct resoluto_err *err);
 /* Make it the root of this process and of all that come after. */
 int mount_enter_root(struct resoluto_err *err);
 
-/* Who the program runs as, from the image's files (users.h); call it inside the root. */
-int mount_resolve_user(const char *spec, struct user *ret_user, struct resoluto_err *err);
-/* The lines the image lacks for the user, and a home of its own. */
-int mount_add_user(const struct user *user, struct resoluto_err *err);
+/*
+ * Who the program runs as, from the image's files (users.h), with the lines these lack and a home of its own where
+ * it has none; call it inside the root.
+ */
+int mount_settle_user(const char *spec, struct user *ret_user, struct resoluto_err *err);
+/* A new file in place of whatever the image has there, never through a link of the image. */
+int mount_put_file(const char *path, const char *text, struct resoluto_err *err);
 /* Make a directory with its parents and give it (not what is in it) to the user; returns it opened. */
 int mount_make_owned(const char *path, const struct user *user, struct resoluto_err *err);
 

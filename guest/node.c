@@ -5,16 +5,18 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "guest/canary.h"
+#include "guest/clock_sync.h"
+#include "guest/egress.h"
 #include "guest/identity.h"
 #include "guest/inputs.h"
 #include "guest/mounts.h"
 #include "guest/node.h"
 #include "guest/outputs.h"
+#include "guest/program.h"
 #include "guest/streams.h"
 #include "guest/verdict.h"
 #include "resoluto/version.h"
@@ -35,12 +37,13 @@ struct node {
 	struct redactor *redactor; /* owned */
 	struct report report;
 	struct report_span span; /* of the whole node */
+	struct clock_sync clock;
+	struct egress egress;
 	struct canary canary;
 	bool canary_passed;
 	bool is_ready;              /* root, user and workspace are there */
 	char boot_id[BOOT_ID_SIZE]; /* of this kernel; "" before it was read */
-	int inbox_disk, workspace;  /* owned */
-	struct user user;
+	struct root *root;
 	struct cgroup cgroup;
 	struct verdict verdict;
 	bool has_output;
@@ -50,10 +53,9 @@ struct node {
 
 static void node_done(struct node *node)
 {
+	egress_done(&node->egress);
 	report_done(&node->report);
 	redactor_free(&node->redactor);
-	fd_close(&node->inbox_disk);
-	fd_close(&node->workspace);
 	cgroup_done(&node->cgroup);
 	json_decref(node->timings);
 }
@@ -99,38 +101,71 @@ static int wait_before_next_try(struct node *node, struct resoluto_err *err)
 	return r < 0 ? r : node->ship->ops->pause(node->ship, CANARY_AGAIN_MS, err);
 }
 
-/* 0 also when the object was refused: that is the probe's answer. */
-static int probe_store(struct node *node, struct resoluto_err *err)
-{
-	struct resoluto_err store_err = { .code = 0 };
-	int r = ship_object(node->ship, KEY_CANARY, "ok", 2, &store_err);
+static const char store_probe[] = "ok";
 
+enum { STORE_PROBE_SIZE = sizeof(store_probe) - 1 };
+
+/* 0 also when the object was refused: that is the probe's answer. */
+static int note_store(struct node *node, int r, const struct resoluto_err *store_err,
+                      struct resoluto_err *err)
+{
 	node->canary.store_ok = r == 0;
 	snprintf(node->canary.store_detail, sizeof(node->canary.store_detail), "%.*s",
-	         CANARY_DETAIL - 1, r == 0 ? "stored" : store_err.text);
-	if (r == -EPIPE || r == -EPROTO) {
-		*err = store_err;
-		return r;
-	}
-	return 0;
+	         CANARY_DETAIL - 1, r == 0 ? "stored" : store_err->text);
+	if (r != -EPIPE && r != -EPROTO)
+		return 0;
+	*err = *store_err;
+	return r;
+}
+
+static void probe_network(struct node *node)
+{
+	canary_connect(node->job->probe_host, node->job->probe_port, &node->canary.external);
+	canary_connect(METADATA_HOST, METADATA_PORT, &node->canary.metadata);
+	if (node->canary.has_egress)
+		canary_egress(&node->job->egress, node->job->probe_host, &node->canary.egress);
+}
+
+/* The store has its answer ready when the network has given its own. */
+static int probe_all(struct node *node, struct resoluto_err *err)
+{
+	struct resoluto_err store_err = { .code = 0 };
+	uint32_t put = 0;
+	int r = ship_send(node->ship, KEY_CANARY, store_probe, STORE_PROBE_SIZE, &put, &store_err);
+
+	probe_network(node);
+	if (r == 0)
+		r = ship_settle(node->ship, KEY_CANARY, store_probe, STORE_PROBE_SIZE, put,
+		                &store_err);
+	return note_store(node, r, &store_err, err);
 }
 
 static int probe_until_clear(struct node *node, enum canary_verdict *ret, struct resoluto_err *err)
 {
-	struct canary *canary = &node->canary;
+	int r = probe_all(node, err);
 
-	for (int tries = 1;; tries++) {
-		int r;
-
-		canary_connect(node->job->probe_host, node->job->probe_port, &canary->external);
-		canary_connect(METADATA_HOST, METADATA_PORT, &canary->metadata);
-		*ret = canary_judge(canary, tries);
+	for (int tries = 1; r == 0; tries++) {
+		*ret = canary_judge(&node->canary, tries);
 		if (*ret != CANARY_AGAIN)
 			return 0;
 		r = wait_before_next_try(node, err);
-		if (r < 0)
-			return r;
+		if (r == 0)
+			probe_network(node);
 	}
+	return r;
+}
+
+static int report_egress_canary(struct node *node, const struct report_span *span)
+{
+	const struct canary_egress *egress = &node->canary.egress;
+	const struct canary_probe *probes[] = { &egress->refused, &egress->allowed,
+		                                &egress->address };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < sizeof(probes) / sizeof(probes[0]); i++)
+		r = report_line(&node->report, span, "canary: %s: %s", probes[i]->name,
+		                probes[i]->detail);
+	return r;
 }
 
 static int report_canary(struct node *node, const struct report_span *span)
@@ -144,7 +179,23 @@ static int report_canary(struct node *node, const struct report_span *span)
 		                canary->metadata.detail);
 	if (r == 0)
 		r = report_line(&node->report, span, "canary: store: %s", canary->store_detail);
+	if (r == 0 && canary->has_egress)
+		r = report_egress_canary(node, span);
 	return r < 0 ? r : report_close(&node->report, span, node->canary_passed);
+}
+
+static void refuse_canary(struct node *node)
+{
+	const struct canary *canary = &node->canary;
+	const struct canary_egress *egress = &canary->egress;
+
+	if (canary->has_egress)
+		verdict_set(&node->verdict, REASON_CANARY_FAILED, "%s; %s; store: %s; %s; %s; %s",
+		            canary->external.detail, canary->metadata.detail, canary->store_detail,
+		            egress->refused.detail, egress->allowed.detail, egress->address.detail);
+	else
+		verdict_set(&node->verdict, REASON_CANARY_FAILED, "%s; %s; store: %s",
+		            canary->external.detail, canary->metadata.detail, canary->store_detail);
 }
 
 static int run_canary(struct node *node, struct resoluto_err *err)
@@ -156,17 +207,26 @@ static int run_canary(struct node *node, struct resoluto_err *err)
 	node->canary.external.name = "external";
 	node->canary.metadata.name = "metadata";
 	if (r == 0)
-		r = probe_store(node, err);
-	if (r == 0)
 		r = probe_until_clear(node, &verdict, err);
 	if (r < 0)
 		return r;
 	node->canary_passed = verdict == CANARY_PASSED;
 	if (!node->canary_passed)
-		verdict_set(&node->verdict, REASON_CANARY_FAILED, "%s; %s; store: %s",
-		            node->canary.external.detail, node->canary.metadata.detail,
-		            node->canary.store_detail);
+		refuse_canary(node);
 	return report_canary(node, &span);
+}
+
+/* Without it nothing is lost but what was allowed: but then it was asked for, and the run is refused. */
+static int start_egress(struct node *node)
+{
+	struct resoluto_err err = { .code = 0 };
+	int r;
+
+	if (!node->job->has_egress)
+		return 0;
+	node->canary.has_egress = true;
+	r = egress_start(&node->egress, node->job, &err);
+	return r < 0 ? refuse(node, REASON_CANARY_FAILED, &err) : 0;
 }
 
 static int prove_own_kernel(struct node *node)
@@ -188,36 +248,11 @@ static int set_defaults(struct node *node)
 	struct job *job = node->job;
 
 	if (job_env_default(job, "PATH", PROGRAM_PATH) < 0 ||
-	    job_env_default(job, "HOME", node->user.home) < 0 ||
-	    job_env_default(job, "USER", node->user.name) < 0 ||
-	    job_env_default(job, "LOGNAME", node->user.name) < 0)
+	    job_env_default(job, "HOME", node->root->user.home) < 0 ||
+	    job_env_default(job, "USER", node->root->user.name) < 0 ||
+	    job_env_default(job, "LOGNAME", node->root->user.name) < 0)
 		return -ENOMEM;
 	return 0;
-}
-
-static int make_root(struct node *node, struct resoluto_err *err)
-{
-	int r = mount_root(node->job->has_scratch, err);
-
-	if (r < 0)
-		return r;
-	/* Its name is found in /dev, which is left behind here. */
-	node->inbox_disk = inputs_open_disk(err);
-	if (node->inbox_disk < 0 && node->inbox_disk != -ENOENT)
-		return node->inbox_disk;
-	r = mount_enter_root(err);
-	if (r == 0)
-		r = mount_set_up_kernel(err);
-	if (r == 0)
-		r = cgroup_create(&node->cgroup, err);
-	if (r == 0)
-		r = mount_resolve_user(node->job->user, &node->user, err);
-	if (r == 0)
-		r = mount_add_user(&node->user, err);
-	if (r < 0)
-		return r;
-	node->workspace = mount_make_owned(node->job->workspace_dir, &node->user, err);
-	return node->workspace < 0 ? node->workspace : set_defaults(node);
 }
 
 /* A heartbeat, if it was quiet for long.  What fails is kept in the report. */
@@ -228,21 +263,50 @@ static void staging_goes_on(void *ctx)
 	(void) report_tick(&node->report);
 }
 
+/* A disk that the job speaks of and nobody attached: not a smaller run, none. */
+static int check_disks(const struct node *node, struct resoluto_err *err)
+{
+	if (node->job->has_inbox && node->root->inbox_disk < 0)
+		return resoluto_fail(err, -ENOENT, "find the disk with the inputs");
+	if (node->job->has_scratch && !node->root->has_scratch)
+		return resoluto_fail(err, -ENOENT, "find the scratch disk");
+	return 0;
+}
+
+/* What can be done beside the thread that makes the root, and then its end. */
+static int make_place(struct node *node, struct resoluto_err *err)
+{
+	int r = mount_set_up_kernel(err);
+
+	if (r == 0)
+		r = cgroup_create(&node->cgroup, err);
+	if (r == 0)
+		r = program_empty_bounding_set(err);
+	if (r == 0)
+		r = root_await(node->root, err);
+	if (r == 0)
+		r = check_disks(node, err);
+	if (r == 0)
+		r = mount_enter_root(err);
+	return r < 0 ? r : set_defaults(node);
+}
+
 static int stage(struct node *node)
 {
 	struct resoluto_err err = { .code = 0 };
 	struct inputs_report inputs;
-	int r = make_root(node, &err);
+	struct root *root = node->root;
+	int r = make_place(node, &err);
 
 	if (r < 0)
 		return refuse(node, REASON_INPUTS_FAILED, &err);
 	node->is_ready = true;
-	if (node->inbox_disk < 0)
+	if (!node->job->has_inbox)
 		return 0;
-	r = inputs_unpack(node->inbox_disk, node->workspace, &node->user, staging_goes_on, node,
+	r = inputs_unpack(root->inbox_disk, root->workspace, &root->user, staging_goes_on, node,
 	                  &inputs, &err);
-	fd_close(&node->inbox_disk);
-	if (r == 0)
+	fd_close(&root->inbox_disk);
+	if (r == 0 && inputs.archives > 0)
 		r = cgroup_fit_memory(&node->cgroup, &err);
 	if (r < 0)
 		return refuse(node, REASON_INPUTS_FAILED, &err);
@@ -259,7 +323,7 @@ static struct program describe(struct node *node, const struct strv *argv, const
 	return (struct program){ .argv = argv,
 		                 .env = &node->job->env,
 		                 .cwd = cwd,
-		                 .user = &node->user,
+		                 .user = &node->root->user,
 		                 .cgroup = &node->cgroup };
 }
 
@@ -269,6 +333,8 @@ static int follow(struct node *node, const struct report_span *span, struct prog
 {
 	const struct stream_options options = {
 		.channel = node->channel,
+		.clock = &node->clock,
+		.egress = &node->egress,
 		.report = &node->report,
 		.span = span,
 		.cgroup = &node->cgroup,
@@ -296,6 +362,12 @@ static int run_hook(struct node *node, const char *kind, const struct strv *argv
 	r = program_start(&program, &child, &failure, err);
 	if (r == 0) {
 		r = follow(node, &span, &child, true, &end, err);
+		if (r == 0 && !end.is_complete)
+			r = report_line(&node->report, &span,
+			                "the %s hook left a process behind that held its output "
+			                "open beyond "
+			                "the drain time: it was killed",
+			                kind);
 		if (r < 0)
 			return r;
 		if (!WIFEXITED(end.wait_status) || WEXITSTATUS(end.wait_status) != 0)
@@ -351,13 +423,15 @@ static int start_failed(struct node *node, const struct program *program,
 	return 0;
 }
 
-static int run_program(struct node *node, const struct report_span *span, struct resoluto_err *err)
+/* One that cannot be started has no span, and the host knows by it. */
+static int run_program(struct node *node, struct resoluto_err *err)
 {
 	struct program program = describe(node, &node->job->argv, node->job->cwd);
 	struct program_child child = PROGRAM_CHILD_NONE;
 	uint64_t oom_kills = cgroup_oom_kills(&node->cgroup);
 	struct program_failure failure;
 	struct program_end end;
+	struct report_span span;
 	int r;
 
 	program.has_stdin = node->job->has_stdin;
@@ -366,27 +440,25 @@ static int run_program(struct node *node, const struct report_span *span, struct
 		return start_failed(node, &program, &failure);
 	if (r < 0)
 		return refuse(node, REASON_NOT_EXECUTABLE, err);
-	r = follow(node, span, &child, false, &end, err);
+	r = report_open(&node->report, "workload", &node->span, &span);
+	if (r == 0)
+		r = follow(node, &span, &child, false, &end, err);
 	if (r < 0)
 		return r;
 	(void) cgroup_kill(&node->cgroup);
 	verdict_exit(&node->verdict, end.wait_status);
 	oom_kills = cgroup_oom_kills(&node->cgroup) - oom_kills;
-	verdict_blame(&node->verdict, end.was_stalled, oom_kills, mount_is_full());
+	verdict_blame(&node->verdict, end.was_stalled, oom_kills,
+	              node->verdict.exit_code != 0 && mount_is_full());
 	node->verdict.is_complete = end.is_complete;
-	return 0;
+	return report_close(&node->report, &span, verdict_is_success(&node->verdict));
 }
 
 static int run_workload(struct node *node, struct resoluto_err *err)
 {
-	struct report_span span;
 	int r = channel_send_started(node->channel, node->boot_id, err);
 
-	if (r == 0)
-		r = report_open(&node->report, "workload", &node->span, &span);
-	if (r == 0)
-		r = run_program(node, &span, err);
-	return r < 0 ? r : report_close(&node->report, &span, verdict_is_success(&node->verdict));
+	return r < 0 ? r : run_program(node, err);
 }
 
 /* --- the end --- */
@@ -406,8 +478,8 @@ static int collect(struct node *node, struct resoluto_err *err)
 	r = report_flush(&node->report);
 	if (r < 0)
 		return r;
-	r = outputs_ship(node->workspace, &node->job->output_paths, node->ship, packing_goes_on,
-	                 node, &packed, err);
+	r = outputs_ship(node->root->workspace, &node->job->output_paths, node->ship,
+	                 packing_goes_on, node, &packed, err);
 	if (r == -EPIPE || r == -EPROTO)
 		return r;
 	node->has_output = r == OUTPUT_ARCHIVE_IS_THERE;
@@ -439,6 +511,7 @@ static int write_result(struct node *node, struct buf *out)
 		.guest_boot_id = node->boot_id,
 		.timings_ms = node->timings,
 		.canary = verdict_canary_json(&node->canary),
+		.warnings = node->clock.warning[0] ? json_pack("[s]", node->clock.warning) : NULL,
 		.output_is_complete = verdict->is_complete,
 	};
 	int r = redact_text(node->redactor, verdict->detail, &detail);
@@ -448,22 +521,26 @@ static int write_result(struct node *node, struct buf *out)
 	if (r == 0)
 		r = node_result_write(out, &result);
 	json_decref(result.canary);
+	json_decref(result.warnings);
 	return r;
 }
 
-/* result.json, then the last chunk, then the manifest. */
+/* result.json and the last chunk, which are stored side by side, then the manifest. */
 static int finish(struct node *node, struct resoluto_err *err)
 {
 	CLEANUP(buf_done) struct buf result = BUF_INIT(RESULT_JSON_MAX);
 	CLEANUP(buf_done) struct buf manifest = BUF_INIT(MANIFEST_JSON_MAX);
+	uint32_t put = 0;
 	int r = report_close(&node->report, &node->span, verdict_is_success(&node->verdict));
 
 	if (r == 0)
 		r = write_result(node, &result);
 	if (r == 0)
-		r = ship_object(node->ship, KEY_RESULT, result.data, result.len, err);
+		r = ship_send(node->ship, KEY_RESULT, result.data, result.len, &put, err);
 	if (r == 0)
 		r = report_flush(&node->report);
+	if (r == 0)
+		r = ship_settle(node->ship, KEY_RESULT, result.data, result.len, put, err);
 	if (r == 0)
 		r = manifest_write(&manifest, chunk_writer_count(node->report.writer));
 	return r < 0 ? r : ship_object(node->ship, KEY_MANIFEST, manifest.data, manifest.len, err);
@@ -474,6 +551,8 @@ static int prepare(struct node *node, struct resoluto_err *err)
 {
 	int r = check_version(node);
 
+	if (r == 0 && !has_failed(node))
+		r = start_egress(node);
 	if (r == 0 && !has_failed(node))
 		r = run_canary(node, err);
 	end_step(node, "canary");
@@ -501,34 +580,30 @@ static int run_all(struct node *node, struct resoluto_err *err)
 		r = collect(node, err);
 	if (r == 0)
 		r = run_cleanup(node, err);
+	if (r == 0)
+		r = egress_take_rows(&node->egress);
 	end_step(node, "collect");
 	return r < 0 ? r : finish(node, err);
 }
 
-static int set_clock(uint64_t ns, struct resoluto_err *err)
-{
-	const struct timespec now = { .tv_sec = (time_t) (ns / 1000000000),
-		                      .tv_nsec = (long) (ns % 1000000000) };
-
-	return clock_settime(CLOCK_REALTIME, &now) < 0 ? resoluto_fail(err, -errno, "set the clock")
-	                                               : 0;
-}
-
-static int node_init(struct node *node, struct channel *channel, struct job *job,
+static int node_init(struct node *node, struct channel *channel, struct root *root, struct job *job,
                      struct resoluto_err *err)
 {
 	uint64_t first_span;
 	int r;
 
-	*node = (struct node){ .channel = channel,
-		               .job = job,
-		               .ship = &channel->ship,
-		               .inbox_disk = -1,
-		               .workspace = -1,
-		               .cgroup = CGROUP_NONE,
-		               .verdict = VERDICT_INIT,
-		               .timings = json_object(),
-		               .step_began_ms = clock_mono_ms() };
+	*node = (struct node){
+		.channel = channel,
+		.job = job,
+		.ship = &channel->ship,
+		.root = root,
+		.clock = { .channel = channel, .report = &node->report, .span = &node->span },
+		.egress = { .rows_fd = -1, .report = &node->report, .span = &node->span },
+		.cgroup = CGROUP_NONE,
+		.verdict = VERDICT_INIT,
+		.timings = json_object(),
+		.step_began_ms = clock_mono_ms()
+	};
 	/* Names of spans need not be secret, so nothing waits for the kernel's entropy. */
 	if (getrandom(&first_span, sizeof(first_span), GRND_INSECURE) != sizeof(first_span))
 		return resoluto_fail(err, -errno, "get random bytes");
@@ -544,14 +619,14 @@ static int node_init(struct node *node, struct channel *channel, struct job *job
 	return r;
 }
 
-int node_run(struct channel *channel, struct job *job, const struct resoluto_err *job_failure,
-             struct resoluto_err *err)
+int node_run(struct channel *channel, struct root *root, struct job *job,
+             const struct resoluto_err *job_failure, struct resoluto_err *err)
 {
 	CLEANUP(node_done) struct node node;
-	int r = node_init(&node, channel, job, err);
+	int r = node_init(&node, channel, root, job, err);
 
 	if (r == 0)
-		r = set_clock(channel->clock_ns, err);
+		r = clock_sync_start(&node.clock, err);
 	if (r < 0)
 		return r;
 	if (job_failure->code)

@@ -12,10 +12,11 @@
 
 #include "guest/channel.h"
 #include "guest/job.h"
+#include "guest/root.h"
 
 /*
- * From a job that came to an acknowledged manifest.  A failure means that the way out is broken: nothing
+ * root has been given the job.  From a job that came to an acknowledged manifest.  A failure means that the way out is broken: nothing
  * is left to do but to switch off.
  */
-int node_run(struct channel *channel, struct job *job, const struct resoluto_err *job_failure,
-             struct resoluto_err *err);
+int node_run(struct channel *channel, struct root *root, struct job *job,
+             const struct resoluto_err *job_failure, struct resoluto_err *err);

@@ -18,17 +18,31 @@ static const struct timespec look_again = { .tv_nsec = 300 * 1000 };
 
 static const char ports_dir[] = "/sys/class/virtio-ports";
 
+bool ports_are_there(void)
+{
+	CLEANUP(dir_close) DIR *dir = opendir(ports_dir);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		if (entry->d_name[0] != '.')
+			return true;
+	}
+	return false;
+}
+
 static int open_if_there(const char *name)
 {
 	CLEANUP(dir_close) DIR *dir = opendir(ports_dir);
 	struct dirent *entry;
 
 	while (dir && (entry = readdir(dir))) {
-		char path[300];
+		char path[300], value[ATTRIBUTE_SIZE];
 		int fd;
 
-		if (entry->d_name[0] == '.' ||
-		    !attribute_is(dirfd(dir), entry->d_name, "name", name))
+		if (entry->d_name[0] == '.')
+			continue;
+		attribute_read(dirfd(dir), entry->d_name, "name", value);
+		if (strcmp(value, name) != 0)
 			continue;
 		snprintf(path, sizeof(path), "/dev/%s", entry->d_name);
 		fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);

@@ -3,6 +3,7 @@
 
 /* ports.h - virtio-serial ports by their names. */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "resoluto/err.h"
@@ -11,6 +12,8 @@ enum {
 	PORT_WAIT_MS = 60 * 1000
 }; /* the host tells of its ports only after the driver was loaded */
 
+/* Is there any by now? */
+bool ports_are_there(void);
 /* Open the port called name for reading and writing, not blocking.  Waits until it is there and the host holds its other
  * end.  Returns the descriptor or a negative errno value. */
 int port_open(const char *name, struct resoluto_err *err);

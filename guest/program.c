@@ -12,17 +12,17 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <grp.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "guest/program.h"
+#include "guest/spawn.h"
 
 enum {
-	PATH_MAX_BYTES = 4096,         /* of a candidate */
 	LARGE_ARGUMENTS = 1024 * 1024, /* bytes from which on the stack limit is raised */
 	PIPE_BYTES = 256 * 1024,       /* of each pipe of output */
+	CAP_FIRST_WORD = 31,           /* every kernel has at least so many capabilities */
 };
 
 struct program_size program_measure(const struct strv *argv, const struct strv *env)
@@ -108,17 +108,22 @@ enum reason program_explain(const struct program *program, const struct program_
 	}
 }
 
-/* --- in the child --- */
-
-/* The bounding set needs a capability that the change of user takes away. */
-static int clear_bounding_set(void)
+/* An empty part of PATH is the working directory. */
+bool program_next_candidate(const char **path, const char *name, char ret[PROGRAM_PATH_MAX])
 {
-	for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++) {
-		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
-			return -errno;
+	while (*path && *name) {
+		size_t len = strcspn(*path, ":");
+		const char *part = len ? *path : ".";
+		int n = snprintf(ret, PROGRAM_PATH_MAX, "%.*s/%s", len ? (int) len : 1, part, name);
+
+		*path = (*path)[len] ? *path + len + 1 : NULL;
+		if (n < PROGRAM_PATH_MAX)
+			return true;
 	}
-	return 0;
+	return false;
 }
+
+/* --- in the child --- */
 
 static int clear_capabilities(void)
 {
@@ -149,12 +154,15 @@ static int set_limits(const struct program *program)
 
 static int become_user(const struct user *user)
 {
-	int r = clear_bounding_set();
+	int r;
 
-	if (r < 0)
-		return r;
-	if (setgroups(0, NULL) < 0 || setresgid(user->gid, user->gid, user->gid) < 0 ||
-	    setresuid(user->uid, user->uid, user->uid) < 0)
+	/* It is the starting thread's, and must be empty by now. */
+	if (prctl(PR_CAPBSET_READ, 0, 0, 0, 0) != 0)
+		return -EPERM;
+	/* Not the C library's calls, which change all threads of a process: this one's memory is the runner's. */
+	if (syscall(SYS_setgroups, 0, NULL) < 0 ||
+	    syscall(SYS_setresgid, user->gid, user->gid, user->gid) < 0 ||
+	    syscall(SYS_setresuid, user->uid, user->uid, user->uid) < 0)
 		return -errno;
 	r = clear_capabilities();
 	if (r < 0)
@@ -166,11 +174,9 @@ static int become_user(const struct user *user)
 
 static int confine(const struct program *program)
 {
-	int r = cgroup_enter(program->cgroup);
 	sigset_t none;
+	int r;
 
-	if (r < 0)
-		return r;
 	if (setsid() < 0)
 		return -errno;
 	r = set_limits(program);
@@ -223,8 +229,9 @@ static struct program_failure try_exec(const char *path, const struct program *p
 /* Like a shell: the first that can be executed; one that may not be is remembered, should none be better. */
 static struct program_failure search_and_exec(const struct program *program)
 {
-	const char *name = program->argv->items[0], *path = PROGRAM_PATH;
+	const char *name = program->argv->items[0], *path = NULL;
 	struct program_failure best = { STEP_FIND, ENOENT };
+	char candidate[PROGRAM_PATH_MAX];
 
 	if (strchr(name, '/'))
 		return try_exec(name, program);
@@ -232,47 +239,37 @@ static struct program_failure search_and_exec(const struct program *program)
 		if (strncmp(program->env->items[i], "PATH=", 5) == 0)
 			path = program->env->items[i] + 5;
 	}
-	while (*name) {
-		size_t len = strcspn(path, ":");
-		char candidate[PATH_MAX_BYTES];
-		struct program_failure failure;
+	path = path ? path : PROGRAM_PATH;
+	while (program_next_candidate(&path, name, candidate)) {
+		struct program_failure failure = try_exec(candidate, program);
 
-		/* An empty part of PATH is the working directory. */
-		if ((size_t) snprintf(candidate, sizeof(candidate), "%.*s/%s", len ? (int) len : 1,
-		                      len ? path : ".", name) < sizeof(candidate)) {
-			failure = try_exec(candidate, program);
-			if (failure.step == STEP_EXEC && failure.error != EACCES &&
-			    failure.error != EISDIR)
-				return failure;
-			if (failure.step == STEP_EXEC)
-				best = failure;
-		}
-		if (!path[len])
-			break;
-		path += len + 1;
+		if (failure.step == STEP_EXEC && failure.error != EACCES && failure.error != EISDIR)
+			return failure;
+		if (failure.step == STEP_EXEC)
+			best = failure;
 	}
 	return best;
 }
 
-static _Noreturn void run_child(const struct program *program, const int fds[3], int report)
-{
-	struct program_failure failure = { STEP_CONFINE, 0 };
-	int r = fcntl(report, F_DUPFD_CLOEXEC, 20);
+struct start {
+	const struct program *program;
+	const int *fds;                 /* three */
+	struct program_failure failure; /* out; none while the program runs */
+};
 
-	report = r;
-	if (r >= 0)
-		r = take_descriptors(fds);
+static void run_child(void *ctx)
+{
+	struct start *start = ctx;
+	int r = take_descriptors(start->fds);
+
 	if (r == 0)
-		r = confine(program);
-	if (r < 0) {
-		failure.error = -r;
-	} else if (chdir(program->cwd) < 0) {
-		failure = (struct program_failure){ STEP_CWD, errno };
-	} else {
-		failure = search_and_exec(program);
-	}
-	(void) !write(report, &failure, sizeof(failure));
-	_exit(127);
+		r = confine(start->program);
+	if (r < 0)
+		start->failure = (struct program_failure){ STEP_CONFINE, -r };
+	else if (chdir(start->program->cwd) < 0)
+		start->failure = (struct program_failure){ STEP_CWD, errno };
+	else
+		start->failure = search_and_exec(start->program);
 }
 
 /* --- in the runner --- */
@@ -280,7 +277,6 @@ static _Noreturn void run_child(const struct program *program, const int fds[3],
 struct pipes {
 	int child[3]; /* the program's ends */
 	int ours[3];
-	int report[2];
 };
 
 static void close_pipes(struct pipes *pipes)
@@ -289,8 +285,6 @@ static void close_pipes(struct pipes *pipes)
 		fd_close(&pipes->child[i]);
 		fd_close(&pipes->ours[i]);
 	}
-	fd_close(&pipes->report[0]);
-	fd_close(&pipes->report[1]);
 }
 
 static int open_output_pipe(struct pipes *pipes, int i)
@@ -327,31 +321,37 @@ static int open_pipes(struct pipes *pipes, bool has_stdin)
 
 	if (r == 0)
 		r = open_output_pipe(pipes, 1);
-	if (r == 0)
-		r = open_output_pipe(pipes, 2);
-	if (r == 0 && pipe2(pipes->report, O_CLOEXEC) < 0)
-		r = -errno;
-	return r;
+	return r < 0 ? r : open_output_pipe(pipes, 2);
+}
+
+int program_empty_bounding_set(struct resoluto_err *err)
+{
+	for (int cap = 0;; cap++) {
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
+			continue;
+		/* Behind the last one that this kernel knows. */
+		if (errno == EINVAL && cap > CAP_FIRST_WORD)
+			return 0;
+		return resoluto_fail(err, -errno, "drop capability %d", cap);
+	}
 }
 
 int program_start(const struct program *program, struct program_child *ret_child,
                   struct program_failure *ret_failure, struct resoluto_err *err)
 {
-	CLEANUP(close_pipes) struct pipes pipes = { { -1, -1, -1 }, { -1, -1, -1 }, { -1, -1 } };
+	CLEANUP(close_pipes) struct pipes pipes = { { -1, -1, -1 }, { -1, -1, -1 } };
+	struct start start = { .program = program, .fds = pipes.child };
 	pid_t pid;
 	int r = open_pipes(&pipes, program->has_stdin);
 
 	if (r < 0)
 		return resoluto_fail(err, r, "make pipes for %.100s", program->argv->items[0]);
-	pid = fork();
+	pid = spawn_child(program->cgroup->dir, run_child, &start, err);
 	if (pid < 0)
-		return resoluto_fail(err, -errno, "fork");
-	if (pid == 0)
-		run_child(program, pipes.child, pipes.report[1]);
-	fd_close(&pipes.report[1]);
-	if (read_up_to(pipes.report[0], ret_failure, sizeof(*ret_failure)) ==
-	    (ssize_t) sizeof(*ret_failure)) {
+		return pid;
+	if (start.failure.step != STEP_NONE) {
 		(void) waitpid(pid, NULL, 0);
+		*ret_failure = start.failure;
 		return -ECHILD;
 	}
 	*ret_child = (struct program_child){

@@ -25,7 +25,8 @@ enum {
 		1024, /* for many arguments: the kernel takes a quarter, at most 6 MiB */
 	PROGRAM_FILES_SOFT = 65536,
 	PROGRAM_FILES_HARD = 1048576,
-	PROGRAM_DETAIL = 512, /* bytes, the 0 included */
+	PROGRAM_DETAIL = 512,    /* bytes, the 0 included */
+	PROGRAM_PATH_MAX = 4096, /* of a path that is tried, the 0 included */
 };
 
 #define PROGRAM_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -57,12 +58,20 @@ struct program_failure {
 };
 
 /*
+ * Once, by the thread that will start programs: none of them can have a capability then, nor can what the thread
+ * itself would execute.  Not at the start of each, since it takes as many calls as there are capabilities.
+ */
+int program_empty_bounding_set(struct resoluto_err *err);
+/*
  * 0: the program runs.  -ECHILD: it could not be executed, *ret_failure says why.  Other negative values: the
  * machine could not start anything.
  */
 int program_start(const struct program *program, struct program_child *ret_child,
                   struct program_failure *ret_failure, struct resoluto_err *err);
 void program_child_done(struct program_child *child); /* closes; does not kill */
+
+/* The next place where PATH has name, which has no slash; *path moves on.  False: that was all.  Pure. */
+bool program_next_candidate(const char **path, const char *name, char ret[PROGRAM_PATH_MAX]);
 
 /* How large arguments and environment are, as the kernel counts. */
 struct program_size {

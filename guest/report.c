@@ -152,6 +152,16 @@ int report_line(struct report *report, const struct report_span *span, const cha
 	return r < 0 ? r : add_event(report, &head, json.data);
 }
 
+int report_row(struct report *report, const struct report_span *span, const char *kind,
+               const char *data_json)
+{
+	char id[EVENT_SPAN_ID_SIZE];
+	struct event_head head = log_head(report, span, id);
+
+	head.kind = kind;
+	return add_event(report, &head, data_json);
+}
+
 int report_piece(struct report *report, const struct report_span *span, bool is_stderr,
                  const void *bytes, size_t len, bool has_newline)
 {

@@ -47,6 +47,9 @@ int report_close(struct report *report, const struct report_span *span, bool is_
 /* A line of ours beneath the span, redacted. */
 int report_line(struct report *report, const struct report_span *span, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* An object that is text already, redacted, as a log event of that kind (a constant) beneath the span. */
+int report_row(struct report *report, const struct report_span *span, const char *kind,
+               const char *data_json);
 /* A piece of a program's output (redacted already) beneath the span. */
 int report_piece(struct report *report, const struct report_span *span, bool is_stderr,
                  const void *bytes, size_t len, bool has_newline);

@@ -20,6 +20,7 @@ struct stream {
 	bool is_stderr;
 	struct redact_stream *redact;
 	struct line_cutter cutter;
+	uint64_t idle_at_ms; /* when it was quiet for long enough; 0: nothing may be waiting */
 };
 
 struct session {
@@ -37,7 +38,6 @@ struct session {
 	struct cgroup_memory memory; /* as it was then */
 	int stalled_looks;
 	bool was_stalled;
-	uint64_t idle_at_ms; /* 0: nothing may be waiting in a cutter */
 };
 
 enum {
@@ -47,6 +47,7 @@ enum {
 	WATCH_STDIN,
 	WATCH_CONTROL,
 	WATCH_CONDUIT,
+	WATCH_EGRESS,
 	WATCHES
 };
 
@@ -105,7 +106,7 @@ static int read_stream(struct stream *stream, bool *ret_had)
 	r = redact_stream_feed(stream->redact, session->bytes, (size_t) n, &session->clean);
 	if (r == 0)
 		r = pass_on(stream);
-	session->idle_at_ms = clock_mono_ms() + STREAM_IDLE_MS;
+	stream->idle_at_ms = clock_mono_ms() + STREAM_IDLE_MS;
 	return r;
 }
 
@@ -197,8 +198,12 @@ static int timeout_ms(const struct session *session)
 	uint64_t now = clock_mono_ms();
 	int timeout = earlier(report_due_ms(session->options->report), session->memory_at_ms, now);
 
-	if (session->idle_at_ms)
-		timeout = earlier(timeout, session->idle_at_ms, now);
+	if (session->options->clock)
+		timeout = earlier(timeout, clock_sync_due_ms(session->options->clock), now);
+	for (int i = 0; i < 2; i++) {
+		if (session->outputs[i].idle_at_ms)
+			timeout = earlier(timeout, session->outputs[i].idle_at_ms, now);
+	}
 	if (session->has_ended)
 		timeout = earlier(timeout, session->drain_until_ms, now);
 	return timeout;
@@ -218,6 +223,9 @@ static void set_watches(const struct session *session, struct pollfd watches[WAT
 		                                0 };
 	watches[WATCH_CONTROL] = (struct pollfd){ channel ? channel->control.fd : -1, POLLIN, 0 };
 	watches[WATCH_CONDUIT] = (struct pollfd){ channel ? channel->conduit.fd : -1, POLLIN, 0 };
+	watches[WATCH_EGRESS] = (struct pollfd){
+		session->options->egress ? session->options->egress->rows_fd : -1, POLLIN, 0
+	};
 }
 
 static int handle_outputs(struct session *session, const struct pollfd watches[WATCHES])
@@ -234,14 +242,17 @@ static int handle_outputs(struct session *session, const struct pollfd watches[W
 	return 0;
 }
 
+/* Each by itself: a stream that is never quiet does not keep the prompt on the other one back. */
 static int handle_idle(struct session *session)
 {
-	if (session->idle_at_ms == 0 || clock_mono_ms() < session->idle_at_ms)
-		return 0;
-	session->idle_at_ms = 0;
 	for (int i = 0; i < 2; i++) {
-		int r = session->outputs[i].fd >= 0 ? idle_stream(&session->outputs[i]) : 0;
+		struct stream *stream = &session->outputs[i];
+		int r;
 
+		if (stream->idle_at_ms == 0 || clock_mono_ms() < stream->idle_at_ms)
+			continue;
+		stream->idle_at_ms = 0;
+		r = stream->fd >= 0 ? idle_stream(stream) : 0;
 		if (r < 0)
 			return r;
 	}
@@ -293,11 +304,15 @@ static int turn(struct session *session, struct resoluto_err *err)
 	if (poll(watches, WATCHES, timeout_ms(session)) < 0 && errno != EINTR)
 		return resoluto_fail(err, -errno, "wait for the program");
 	r = handle_channel(session, watches, err);
+	if (r == 0 && session->options->clock)
+		r = clock_sync_turn(session->options->clock, err);
 	if (r < 0)
 		return r;
 	r = handle_outputs(session, watches);
 	if (r == 0)
 		r = handle_idle(session);
+	if (r == 0 && watches[WATCH_EGRESS].revents)
+		r = egress_take_rows(session->options->egress);
 	if (watches[WATCH_SIGCHLD].revents)
 		reap(session);
 	handle_memory(session);

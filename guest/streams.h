@@ -9,6 +9,8 @@
 #include <stdbool.h>
 
 #include "guest/channel.h"
+#include "guest/clock_sync.h"
+#include "guest/egress.h"
 #include "guest/program.h"
 #include "guest/report.h"
 
@@ -21,7 +23,9 @@ enum {
 };
 
 struct stream_options {
-	struct channel *channel; /* stdin and signals come from it; NULL: neither comes */
+	struct channel *channel;  /* stdin and signals come from it; NULL: neither comes */
+	struct clock_sync *clock; /* kept right meanwhile; NULL: not */
+	struct egress *egress;    /* its rows are taken in meanwhile; NULL: none come */
 	struct report *report;
 	const struct report_span *span; /* lines go beneath it */
 	const struct cgroup *cgroup;

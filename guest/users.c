@@ -85,12 +85,23 @@ static void copy_field(const struct line *line, int field, char *ret, size_t cap
 		snprintf(ret, cap, "%.*s", (int) line->len[field], line->at[field]);
 }
 
+/* The image may have given the default name to somebody else. */
+static void pick_name(struct user *user, const char *passwd)
+{
+	struct line line;
+
+	if (find_line(passwd, USER_DEFAULT_NAME, strlen(USER_DEFAULT_NAME), 0, FIELD_ID + 1, &line))
+		snprintf(user->name, sizeof(user->name), USER_DEFAULT_NAME "%u", user->uid);
+	else
+		snprintf(user->name, sizeof(user->name), "%s", USER_DEFAULT_NAME);
+}
+
 static void set_default(struct user *user, const char *passwd, const char *group)
 {
 	struct line line;
 
 	*user = (struct user){ .uid = USER_DEFAULT_ID, .gid = USER_DEFAULT_ID };
-	snprintf(user->name, sizeof(user->name), "%s", USER_DEFAULT_NAME);
+	pick_name(user, passwd);
 	snprintf(user->home, sizeof(user->home), "%s", USER_DEFAULT_HOME);
 	user->is_in_passwd = find_line(passwd, NULL, 0, USER_DEFAULT_ID, FIELD_ID + 1, &line);
 	if (user->is_in_passwd)
@@ -110,11 +121,13 @@ static int resolve_user(const char *spec, size_t len, const char *passwd, struct
 	if (!user->is_in_passwd && !is_number)
 		return resoluto_fail(err, -ENOENT, "the image has no user '%.*s' in /etc/passwd",
 		                     (int) (len < 64 ? len : 64), spec);
-	snprintf(user->name, sizeof(user->name), "%s", USER_DEFAULT_NAME);
 	snprintf(user->home, sizeof(user->home), "%s", USER_DEFAULT_HOME);
 	user->gid = user->uid;
-	if (!user->is_in_passwd)
+	if (!user->is_in_passwd) {
+		pick_name(user, passwd);
 		return 0;
+	}
+	snprintf(user->name, sizeof(user->name), "%s", USER_DEFAULT_NAME);
 	(void) parse_id(line.at[FIELD_ID], line.len[FIELD_ID], &user->uid);
 	if (!parse_id(line.at[PASSWD_GID], line.len[PASSWD_GID], &user->gid))
 		return resoluto_fail(err, -EINVAL, "the image's /etc/passwd has a bad group id");

@@ -5,7 +5,7 @@
 #
 #	scripts/build-initramfs.sh RUNNER KERNELDIR OUT
 #
-# KERNELDIR is what provision-kernel.sh made.  OUT is a plain newc archive: unpacked at boot by the
+# KERNELDIR is what provision-kernel.sh or build-guest-kernel.sh made (no modules are no files).  OUT is a plain newc archive: unpacked at boot by the
 # kernel, which under emulation takes longer the more it is packed.  The same inputs give the same
 # bytes.  OUT is replaced at once or not at all.
 set -euo pipefail
@@ -15,13 +15,15 @@ die() { printf 'build-initramfs: %s\n' "$*" >&2; exit 1; }
 [ $# -eq 3 ] || { sed -n 's/^#\t//p' "$0" | head -1 >&2; exit 2; }
 readonly runner=$1 kernel=$2 out=$3
 [ -s "$runner" ] || die "$runner is missing"
-[ -s "$kernel/modules/list" ] || die "$kernel/modules/list is missing: run provision-kernel.sh"
+[ -f "$kernel/modules/list" ] || die "$kernel/modules/list is missing: run local-backend-up.sh"
 
 readonly directory_mode=$((040755)) program_mode=$((0100755)) file_mode=$((0100644))
 inode=0
 
+readonly zeros=('' '\0' '\0\0' '\0\0\0')
 pad() { # size: up to the next multiple of 4
-	head -c $(((4 - $1 % 4) % 4)) /dev/zero
+	# shellcheck disable=SC2059 # printf itself, since a program for each name and file takes seconds on a slow host
+	printf "${zeros[$(((4 - $1 % 4) % 4))]}"
 }
 
 # Each entry: thirteen numbers of eight hex digits, the name with its 0, padding, the content, padding.
@@ -38,9 +40,11 @@ entry() { # name mode [file]
 
 archive() {
 	local name
-	for name in dev modules newroot proc rootfs scratch sys upper; do
+	for name in dev newroot proc rootfs scratch sys upper; do
 		entry "$name" $directory_mode
 	done
+	# A kernel without modules needs no place for them, and the runner does not look.
+	[ ! -s "$kernel/modules/list" ] || entry modules $directory_mode
 	entry init $program_mode "$work/init"
 	# Modules bear their place in the order of loading as their name.
 	local number=0
@@ -55,9 +59,8 @@ mkdir -p "$(dirname "$out")"
 part=$(mktemp "$out.XXXXXX")
 work=$(mktemp -d)
 trap 'rm -rf "$part" "$work"' EXIT
-# Every byte is copied at boot, and nobody debugs in there.
-cp "$runner" "$work/init"
-! command -v strip >/dev/null || strip --strip-all "$work/init"
+# Every byte is copied at boot, and nobody debugs in there.  (One of another architecture stays as it is.)
+strip --strip-all -o "$work/init" "$runner" 2>/dev/null || cp "$runner" "$work/init"
 archive >"$part"
 chmod 644 "$part"
 mv "$part" "$out"

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <elf.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "guest/prefetch.h"
+#include "guest/program.h"
+
+#define C_LIBRARY "libc.so.6"
+
+static void take_path(const uint8_t *at, size_t len, char ret_path[PREFETCH_PATH_SIZE])
+{
+	if (len >= PREFETCH_PATH_SIZE)
+		return;
+	memcpy(ret_path, at, len);
+	ret_path[len] = '\0';
+}
+
+static void of_script(const uint8_t *head, size_t len, char ret_path[PREFETCH_PATH_SIZE])
+{
+	size_t at = 2, end;
+
+	while (at < len && (head[at] == ' ' || head[at] == '\t'))
+		at++;
+	for (end = at; end < len && !strchr(" \t\n", head[end]); end++)
+		;
+	if (end < len)
+		take_path(head + at, end - at, ret_path);
+}
+
+static void of_program(const uint8_t *head, size_t len, char ret_path[PREFETCH_PATH_SIZE])
+{
+	Elf64_Ehdr file;
+	Elf64_Phdr part;
+
+	if (len < sizeof(file))
+		return;
+	memcpy(&file, head, sizeof(file));
+	if (file.e_ident[EI_CLASS] != ELFCLASS64 || file.e_phentsize != sizeof(part) ||
+	    file.e_phoff > len)
+		return;
+	for (size_t i = 0; i < file.e_phnum && (i + 1) * sizeof(part) <= len - file.e_phoff; i++) {
+		memcpy(&part, head + file.e_phoff + i * sizeof(part), sizeof(part));
+		if (part.p_type != PT_INTERP)
+			continue;
+		/* With its 0. */
+		if (part.p_offset < len && part.p_filesz > 0 &&
+		    part.p_filesz <= len - part.p_offset)
+			take_path(head + part.p_offset, part.p_filesz - 1, ret_path);
+		return;
+	}
+}
+
+void prefetch_interpreter(const uint8_t *head, size_t len, char ret_path[PREFETCH_PATH_SIZE])
+{
+	ret_path[0] = '\0';
+	if (len >= 2 && memcmp(head, "#!", 2) == 0)
+		of_script(head, len, ret_path);
+	else if (len >= SELFMAG && memcmp(head, ELFMAG, SELFMAG) == 0)
+		of_program(head, len, ret_path);
+}
+
+/* The descriptor of a regular file whose start is in memory now, or -1. */
+static int fetch(const char *path)
+{
+	/* Whatever else the image has there must not be waited for. */
+	CLEANUP(fd_close)
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return -1;
+	(void) readahead(fd, 0, PREFETCH_BYTES);
+	return fd_take(&fd);
+}
+
+static int find(const char *name, const char *path)
+{
+	char candidate[PROGRAM_PATH_MAX];
+	int fd = -1;
+
+	if (strchr(name, '/'))
+		return fetch(name);
+	while (fd < 0 && program_next_candidate(&path, name, candidate))
+		fd = fetch(candidate);
+	return fd;
+}
+
+/* Beside the loader, where its links lead. */
+static void fetch_library(int loader)
+{
+	CLEANUP(fd_close) int fd = -1;
+	char link[64], path[PROGRAM_PATH_MAX], *slash;
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", loader);
+	n = readlink(link, path, sizeof(path) - sizeof(C_LIBRARY));
+	path[n > 0 ? n : 0] = '\0';
+	slash = strrchr(path, '/');
+	if (!slash)
+		return;
+	memcpy(slash + 1, C_LIBRARY, sizeof(C_LIBRARY));
+	fd = fetch(path);
+}
+
+void prefetch_program(const char *name, const char *path)
+{
+	CLEANUP(fd_close) int fd = find(name, path);
+
+	for (int depth = 0; fd >= 0 && depth < PREFETCH_DEPTH; depth++) {
+		uint8_t head[PREFETCH_HEAD];
+		char interpreter[PREFETCH_PATH_SIZE];
+		ssize_t n = pread(fd, head, sizeof(head), 0);
+		int next;
+
+		prefetch_interpreter(head, n > 0 ? (size_t) n : 0, interpreter);
+		if (!interpreter[0])
+			break;
+		next = fetch(interpreter);
+		fd_close(&fd);
+		fd = next;
+	}
+	if (fd >= 0)
+		fetch_library(fd);
+}

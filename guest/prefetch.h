@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * prefetch.h - read what the program will need first, on another processor while it is being started: itself, its
+ * interpreters and the C library.  Reading and unpacking these takes half of the start of a short program under
+ * emulation.
+ *
+ * Only a hint: nothing depends on it, and nothing of it can fail.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	PREFETCH_BYTES = 2 * 1024 * 1024, /* from the start of each file */
+	PREFETCH_HEAD = 4096, /* bytes of a file in which its interpreter is looked for */
+	PREFETCH_PATH_SIZE = 256,
+	PREFETCH_DEPTH = 3, /* a script, its shell, the shell's loader */
+};
+
+/* name as the shell would look for it in path, in the caller's root and working directory. */
+void prefetch_program(const char *name, const char *path);
+
+/*
+ * The interpreter that the head of a file names, of a script ("#!") or of a 64-bit program; "" for none, or for one
+ * that does not fit.  Pure; hostile input.
+ */
+void prefetch_interpreter(const uint8_t *head, size_t len, char ret_path[PREFETCH_PATH_SIZE]);
