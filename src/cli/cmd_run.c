@@ -3,14 +3,17 @@
 /* cmd_run.c - `run`: from the command line to the library, and from the result to the exit code. */
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "cli/commands.h"
+#include "cli/egress_report.h"
 #include "cli/exit_code.h"
 #include "cli/failure.h"
+#include "cli/limit.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/run_options.h"
@@ -23,6 +26,7 @@ struct session {
 	const struct run_args *args;
 	struct signals signals;
 	struct output output;
+	struct limit limit; /* on output */
 	struct progress progress;
 	bool has_remarks; /* a person reads our standard error: say more than errors */
 };
@@ -34,7 +38,7 @@ static int show_output(void *ctx, bool is_stderr, const char *bytes, size_t len)
 
 	progress_erase(&session->progress);
 	session->progress.style = PROGRESS_NONE; /* the line is the program's from now on */
-	return output_write(&session->output, is_stderr, bytes, len);
+	return limit_write(&session->limit, is_stderr, bytes, len);
 }
 
 /* Of type resoluto_progress_fn. */
@@ -51,14 +55,17 @@ static int session_open(struct session *session, struct resoluto_err *err)
 
 	if (r < 0)
 		return r;
-	session->output = (struct output){
-		.fds = { STDOUT_FILENO, STDERR_FILENO },
-		.wake_fd = session->signals.wake_fd,
-		.grace_ms = RESOLUTO_STOP_GRACE_MS,
-	};
+	output_init(&session->output, session->signals.wake_fd);
+	limit_init(&session->limit, &session->output, session->args->max_output);
 	progress_init(&session->progress, session->args->quiet, false);
 	session->has_remarks = !session->args->quiet && isatty(STDERR_FILENO);
 	return 0;
+}
+
+static void session_close(struct session *session)
+{
+	limit_done(&session->limit);
+	signals_close(&session->signals);
 }
 
 static void print_json(struct session *session, const struct resoluto_result *result)
@@ -79,11 +86,14 @@ static void print_remarks(const struct resoluto_result *result, const struct run
 	if (result->staging.left_out > 0)
 		fprintf(stderr, "%s: not copied to the sandbox: %s\n", PROGRAM_NAME,
 		        result->staging.why);
+	if (args->json && result->output_dropped_bytes > 0)
+		fprintf(stderr, "%s: left out of the output: %llu bytes (--max-output)\n",
+		        PROGRAM_NAME, (unsigned long long) result->output_dropped_bytes);
 	if (result->redactions > 0)
 		fprintf(stderr, "%s: credentials taken out of the output: %llu\n", PROGRAM_NAME,
 		        (unsigned long long) result->redactions);
-	if (args->keep)
-		fprintf(stderr, "%s: the directory of run %s was kept\n", PROGRAM_NAME,
+	if (args->keep && !args->detach)
+		fprintf(stderr, "%s: run %s was kept; see attach, collect and rm\n", PROGRAM_NAME,
 		        result->run_id);
 }
 
@@ -115,10 +125,59 @@ static void report(struct session *session, const struct resoluto_result *result
 		print_output_failure(session);
 	else
 		failure_print_result(stderr, result, signals_last_stop());
+	failure_print_warnings(stderr, result, session->has_remarks);
+	if (!session->args->quiet)
+		egress_report_print(stderr, result->egress_json);
 	if (session->has_remarks)
 		print_remarks(result, session->args);
 	if (session->args->timings)
 		print_timings(result);
+}
+
+/* Our terminal has gone, the run has not.  Whoever reads our standard error elsewhere is told. */
+static int report_left(const struct session *session, const struct resoluto_result *result)
+{
+	if (!session->args->quiet)
+		fprintf(stderr, "%s: the terminal hung up; run %s goes on: attach %s\n",
+		        PROGRAM_NAME, result->run_id, result->run_id);
+	return RESOLUTO_EXIT_SIGNAL + SIGHUP;
+}
+
+static int print_id(struct session *session, const char *id)
+{
+	CLEANUP(text_done) struct text text = TEXT_INIT;
+
+	text_addf(&text, session->args->json ? "{\"schema\":1,\"run_id\":\"%s\"}\n" : "%s\n", id);
+	return output_write(&session->output, false, text_string(&text),
+	                    strlen(text_string(&text)));
+}
+
+/* The library's part of a launch is over; what remains is to say which run it is. */
+static int run_detached(struct session *session, struct resoluto_run_options *options)
+{
+	struct resoluto_result *result = NULL;
+	struct resoluto_run *run = NULL;
+	struct resoluto_err err = { 0 };
+	struct exit_facts facts = { 0 };
+	int code;
+
+	facts.run_code = resoluto_run_launch(options, &run, &result, &err);
+	progress_erase(&session->progress);
+	if (run && print_id(session, resoluto_run_id(run)) < 0)
+		print_output_failure(session);
+	else if (run && session->has_remarks)
+		print_remarks(result, session->args);
+	else if (!run && result)
+		report(session, result);
+	else if (facts.run_code < 0 && facts.run_code != -ECANCELED)
+		failure_print(stderr, session->invocation->path, &err);
+	facts.result = result;
+	facts.output_code = session->output.code;
+	facts.stop_signal = signals_last_stop();
+	code = run && facts.output_code == 0 ? 0 : exit_code_of(&facts);
+	resoluto_run_close(run);
+	resoluto_result_free(result);
+	return code;
 }
 
 static int run_session(struct session *session, struct resoluto_run_options *options)
@@ -128,13 +187,22 @@ static int run_session(struct session *session, struct resoluto_run_options *opt
 	struct exit_facts facts = { 0 };
 	int code;
 
-	options->stream = session->args->json ? NULL : show_output;
 	options->progress = show_progress;
 	options->ctx = session;
 	options->signal_fd = session->signals.forward_fd;
+	if (session->args->detach)
+		return run_detached(session, options);
+	options->stream = session->args->json ? NULL : show_output;
 	facts.run_code = resoluto_sandbox_run(options, &result, &err);
 	progress_erase(&session->progress);
 
+	if (facts.run_code == 1) {
+		code = report_left(session, result);
+		resoluto_result_free(result);
+		return code;
+	}
+	if (!session->args->json)
+		(void) limit_end(&session->limit);
 	if (facts.run_code == 0)
 		report(session, result);
 	else if (session->output.code < 0)
@@ -166,7 +234,7 @@ static int run(const struct invocation *invocation, void *args)
 	if (session_open(&session, &err) < 0)
 		return command_failed(invocation, &err);
 	code = run_session(&session, &request.options);
-	signals_close(&session.signals);
+	session_close(&session);
 	return code;
 }
 
@@ -180,7 +248,8 @@ const struct command command_run = {
 		"nothing of this machine but what the options hand over. Its output appears here "
 		"as "
 		"it comes, byte for byte; its exit status is ours. Nothing of the sandbox is left "
-		"when the command ends.",
+		"when the command ends. If the terminal goes away meanwhile, the run goes on by "
+		"itself, as with --detach; if this command is killed, its sandbox dies with it.",
 	.options = run_option_table,
 	.takes_program = true,
 	.args_size = sizeof(struct run_args),

@@ -41,9 +41,12 @@ static json_t *describe_qemu(const struct config *config)
 static json_t *describe_kernel(const struct config *config)
 {
 	const char *path = config_get(config, "RESOLUTO_LOCAL_KERNEL");
-	char version[FACT_MAX];
+	char version[FACT_MAX], name[KERNEL_NAME_MAX];
+	bool is_known = path && fact_kernel_version(path, version) == 0;
 
-	return describe(path, path && fact_kernel_version(path, version) == 0 ? version : NULL);
+	fact_kernel_name(config, name);
+	return json_pack("{s:s?, s:s?, s:s?}", "path", path, "version", is_known ? version : NULL,
+	                 "name", name[0] ? name : NULL);
 }
 
 static void print_json(const struct config *config)

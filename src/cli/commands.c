@@ -2,46 +2,6 @@
 #include "cli/commands.h"
 #include "cli/milestones.h"
 
-static const struct command attach = {
-	.name = "attach",
-	.summary = "Follow a detached run",
-	.later = LATER_DURABLE,
-};
-static const struct command logs = {
-	.name = "logs",
-	.summary = "Print the output of a run",
-	.later = LATER_DURABLE,
-};
-static const struct command ps = {
-	.name = "ps",
-	.summary = "List the runs",
-	.later = LATER_DURABLE,
-};
-static const struct command wait = {
-	.name = "wait",
-	.summary = "Wait for the end of a run",
-	.later = LATER_DURABLE,
-};
-static const struct command kill = {
-	.name = "kill",
-	.summary = "Send a signal to a run",
-	.later = LATER_DURABLE,
-};
-static const struct command collect = {
-	.name = "collect",
-	.summary = "Fetch the outputs of a run",
-	.later = LATER_DURABLE,
-};
-static const struct command sweep = {
-	.name = "sweep",
-	.summary = "Remove what dead runs left",
-	.later = LATER_DURABLE,
-};
-static const struct command rm = {
-	.name = "rm",
-	.summary = "Remove a run",
-	.later = LATER_DURABLE,
-};
 static const struct command store = {
 	.name = "store",
 	.summary = "Look into a store",
@@ -54,21 +14,9 @@ static const struct command pool = {
 };
 
 const struct command *const cli_commands[] = {
-	&command_run,
-	&command_doctor,
-	&command_image,
-	&command_version,
-	&command_help,
-	&command_generate,
-	&attach,
-	&logs,
-	&ps,
-	&wait,
-	&kill,
-	&collect,
-	&sweep,
-	&rm,
-	&store,
-	&pool,
+	&command_run,   &command_attach,   &command_logs,    &command_ps,
+	&command_wait,  &command_kill,     &command_collect, &command_rm,
+	&command_sweep, &command_doctor,   &command_image,   &command_version,
+	&command_help,  &command_generate, &store,           &pool,
 	NULL,
 };

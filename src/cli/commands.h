@@ -5,7 +5,8 @@
 
 #include "cli/command.h"
 
-extern const struct command command_run, command_doctor, command_image, command_version,
-	command_help, command_generate;
+extern const struct command command_run, command_attach, command_logs, command_ps, command_wait,
+	command_kill, command_collect, command_rm, command_sweep, command_doctor, command_image,
+	command_version, command_help, command_generate;
 /* All of them, in the order of the help text; NULL-terminated. */
 extern const struct command *const cli_commands[];

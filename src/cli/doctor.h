@@ -47,7 +47,7 @@ void finding_fail(struct finding *finding, enum check_status status, const char 
 void finding_done(struct finding *finding); /* a cleanup function */
 
 /* doctor_programs.c */
-check_fn check_qemu, check_shim, check_skopeo, check_tar2sqfs, check_mkfs;
+check_fn check_qemu, check_shim, check_gateway, check_skopeo, check_tar2sqfs, check_mkfs;
 /* doctor_kernel.c: the kernel of this machine and that of the sandboxes */
 check_fn check_accel, check_kvm, check_kernel, check_initrd, check_landlock, check_seccomp,
 	check_openat2;

@@ -14,6 +14,7 @@ const struct check doctor_checks[] = {
 	{ "kernel", "kernel of the sandboxes", check_kernel, NULL },
 	{ "initrd", "initramfs of the sandboxes", check_initrd, NULL },
 	{ "shim", "resoluto-shim", check_shim, NULL },
+	{ "gateway", "resoluto-gateway", check_gateway, NULL },
 	{ "image", "default image", check_image, NULL },
 	{ "skopeo", "skopeo, to fetch images", check_skopeo, NULL },
 	{ "tar2sqfs", "tar2sqfs, to flatten images", check_tar2sqfs, NULL },

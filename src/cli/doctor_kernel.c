@@ -2,11 +2,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/kvm.h>
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
+#include <stdbool.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include "base/quantity.h"
 #include "cli/doctor.h"
 #include "cli/facts.h"
+#include "runtime/microvm/host.h"
 
 #define PROVISION "run scripts/local-backend-up.sh of the source tree"
 
@@ -46,23 +46,35 @@ void check_accel(const struct config *config, struct finding *finding)
 	}
 }
 
+#define SWITCH_ON "turn on virtualization on this machine, or "
+
+/* Where kvm was recorded nothing runs without it; where tcg was, nothing needs it. */
 void check_kvm(const struct config *config, struct finding *finding)
 {
-	CLEANUP(fd_close) int fd = open("/dev/kvm", O_RDWR | O_CLOEXEC);
+	const char *accel = config_get(config, "RESOLUTO_LOCAL_ACCEL");
+	const bool is_needed = accel && strcmp(accel, "kvm") == 0;
+	const enum check_status status = is_needed ? CHECK_MISSING : CHECK_ABSENT;
+	const struct host_kvm kvm = host_kvm();
 
-	if (fd >= 0 && ioctl(fd, KVM_GET_API_VERSION, 0) == KVM_API_VERSION) {
+	if (kvm.state == KVM_USABLE) {
 		text_add(&finding->note,
 		         "/dev/kvm opens; whether guests boot on it only the probe boot of "
 		         "provisioning tells");
 		return;
 	}
-	text_addf(&finding->note, "/dev/kvm: %s", fd < 0 ? strerror(errno) : "another interface");
-	if (fd < 0 && errno == EACCES)
-		finding_fail(finding, CHECK_ABSENT, "join the group kvm, then " PROVISION);
+	if (kvm.state == KVM_ROOTS_ALONE) {
+		text_add(&finding->note, "/dev/kvm is root's alone, but QEMU does not run as root");
+		finding_fail(finding, status, "chgrp kvm /dev/kvm && chmod 660 /dev/kvm");
+		return;
+	}
+	text_addf(&finding->note, "/dev/kvm: %s",
+	          kvm.state == KVM_CLOSED ? strerror(-kvm.code) : "another interface");
+	if (kvm.state == KVM_CLOSED && kvm.code == -EACCES)
+		finding_fail(finding, status, "join the group kvm, then " PROVISION);
+	else if (is_needed)
+		finding_fail(finding, status, SWITCH_ON PROVISION ": it records what works");
 	else
-		finding_fail(
-			finding, CHECK_ABSENT,
-			"turn on virtualization on this machine, or stay with emulation (tcg)");
+		finding_fail(finding, status, SWITCH_ON "stay with emulation (tcg)");
 }
 
 static void fail_file(struct finding *finding, const char *name, const char *what)
@@ -106,14 +118,45 @@ static const char *check_file(const struct config *config, const char *name, uin
 	return path;
 }
 
+/* A kernel of one machine does not boot on another. */
+static void check_machine(const struct config *config, const char *path, struct finding *finding)
+{
+	const char *name = config_get(config, "RESOLUTO_LOCAL_MACHINE");
+	const struct machine_row *row, *beside;
+	struct resoluto_err err = { 0 };
+
+	if (kernel_row(path, name, &row, &err) < 0) {
+		text_addf(&finding->note, ": %s", err.text);
+		finding_fail(finding, CHECK_MISSING, PROVISION ", or set RESOLUTO_LOCAL_MACHINE");
+	} else if (kernel_row(path, NULL, &beside, NULL) == 0 &&
+	           machine_leaves_by_reset(row) != machine_leaves_by_reset(beside)) {
+		text_addf(&finding->note,
+		          ": it is for the machine %s, and "
+		          "RESOLUTO_LOCAL_MACHINE=%s",
+		          machine_name(beside), machine_name(row));
+		finding_fail(finding, CHECK_MISSING, PROVISION ", or set RESOLUTO_LOCAL_MACHINE=%s",
+		             machine_name(beside));
+	}
+}
+
 void check_kernel(const struct config *config, struct finding *finding)
 {
 	const char *path = check_file(config, "RESOLUTO_LOCAL_KERNEL", KERNEL_BYTES_MIN,
 	                              fact_kernel_format, finding);
-	char version[FACT_MAX];
+	char version[FACT_MAX], name[KERNEL_NAME_MAX];
 
-	if (path && fact_kernel_version(path, version) == 0)
+	if (!path)
+		return;
+	if (fact_kernel_version(path, version) == 0)
 		text_addf(&finding->note, ", Linux %s", version);
+	fact_kernel_name(config, name);
+	if (name[0])
+		text_addf(&finding->note, ", %s", name);
+	if (fact_kernel_sum(path) == -EBADMSG)
+		fail_file(finding, "RESOLUTO_LOCAL_KERNEL",
+		          ": not what was put there, as SHA256SUMS beside it says");
+	else
+		check_machine(config, path, finding);
 }
 
 void check_initrd(const struct config *config, struct finding *finding)

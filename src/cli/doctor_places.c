@@ -283,14 +283,16 @@ void check_leftovers(const struct config *config, struct finding *finding)
 {
 	struct resoluto_err err = { 0 };
 	struct leftovers count;
+	char amount[AMOUNT_MAX];
 
 	if (leftovers_count(config_state_dir(config), &count, &err) < 0) {
 		text_add(&finding->note, err.text);
 		finding_fail(finding, CHECK_ABSENT, "look at the state directory");
 		return;
 	}
-	text_addf(&finding->note, "%u running, %u kept, %u dead", count.alive, count.kept,
-	          count.dead);
+	quantity_format_bytes(count.bytes, amount, sizeof(amount));
+	text_addf(&finding->note, "%u running, %u kept, %u dead; %s stored", count.alive,
+	          count.kept, count.dead, amount);
 	if (count.dead > 0)
 		finding_fail(
 			finding, CHECK_ABSENT,

@@ -40,6 +40,20 @@ void check_shim(const struct config *config, struct finding *finding)
 	finding_fail(finding, CHECK_MISSING, "%s", err.text);
 }
 
+/* Only runs with egress need it. */
+void check_gateway(const struct config *config, struct finding *finding)
+{
+	CLEANUP(mem_free) char *path = NULL;
+	struct resoluto_err err = { 0 };
+
+	if (config_find_helper(config, "resoluto-gateway", &path, &err) == 0) {
+		text_add(&finding->note, path);
+		return;
+	}
+	text_add(&finding->note, "not found: runs with --egress are refused");
+	finding_fail(finding, CHECK_ABSENT, "%s", err.text);
+}
+
 static void check_program(const char *name, const char *package, struct finding *finding)
 {
 	CLEANUP(mem_free) char *path = NULL;

@@ -26,9 +26,12 @@ const struct variable environment_table[] = {
 	{ "RESOLUTO_LOCAL_QEMU", "the emulator (default: qemu-system-<machine> in PATH)" },
 	{ "RESOLUTO_LOCAL_KERNEL", "kernel of the sandboxes" },
 	{ "RESOLUTO_LOCAL_INITRD", "initramfs of the sandboxes, with the runner" },
-	{ "RESOLUTO_LOCAL_MACHINE", "row of the table of machines: QEMU's machine type and command "
-	                            "line (default: the one for "
-	                            "this CPU)" },
+	{ "RESOLUTO_LOCAL_MACHINE",
+	  "row of the table of machines: QEMU's machine type and command line (default: what the "
+	  "file MACHINE beside the kernel says, else the one for this CPU)" },
+	{ "RESOLUTO_LOCAL_BOOT_LIMIT",
+	  "how long a sandbox may take to boot (default: 120s); one that takes longer is started "
+	  "once more" },
 	{ "RESOLUTO_LOCAL_MAX_RUNS", "how many sandboxes run at once (default: one per 512 MiB of "
 	                             "available memory); further ones wait" },
 	{ "RESOLUTO_LOCAL_UIDS",
@@ -38,6 +41,9 @@ const struct variable environment_table[] = {
 	{ "RESOLUTO_SANDBOX_REGISTRY",
 	  "where a bare image name is looked up after the cache (default: "
 	  "localhost:5000; empty: nowhere)" },
+	{ "RESOLUTO_EGRESS_PROXY",
+	  "proxy, http://[USER:PASSWORD@]HOST:PORT, through which runs with --egress reach what "
+	  "they may (default: none)" },
 	{ "REGISTRY_AUTH_FILE", "credentials of registries (default: ~/.docker/config.json)" },
 	{ "HTTPS_PROXY", "proxy to registries" },
 	{ "NO_PROXY", "hosts that are reached without it" },

@@ -12,8 +12,10 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/proc.h"
 #include "cli/facts.h"
+#include "image/digest.h"
 
 enum { VERSION_OUTPUT_MAX = 4096 }; /* bytes of `program --version` */
 
@@ -126,6 +128,67 @@ int fact_kernel_version(const char *path, char ret_version[FACT_MAX])
 	r = banner_in(bytes, (size_t) st.st_size, ret_version);
 	(void) munmap(bytes, (size_t) st.st_size);
 	return r;
+}
+
+void fact_kernel_name(const struct config *config, char ret_name[KERNEL_NAME_MAX])
+{
+	const char *path = config_get(config, "RESOLUTO_LOCAL_KERNEL");
+	const struct machine_row *row;
+
+	ret_name[0] = '\0';
+	if (path && path[0] && access(path, F_OK) == 0 &&
+	    kernel_row(path, config_get(config, "RESOLUTO_LOCAL_MACHINE"), &row, NULL) == 0)
+		kernel_describe(path, row, ret_name);
+}
+
+/* Of the line "HEX  NAME"; NULL: there is none. */
+static const char *sum_line(const char *text, const char *name)
+{
+	const size_t len = strlen(name);
+
+	for (; *text; text += strcspn(text, "\n"), text += *text == '\n') {
+		const char *at = text + DIGEST_HEX;
+
+		if (strspn(text, "0123456789abcdef") == DIGEST_HEX && at[0] == ' ' &&
+		    strncmp(at + 2, name, len) == 0 && (at[2 + len] == '\n' || !at[2 + len]))
+			return text;
+	}
+	return NULL;
+}
+
+static int sum_of_file(const char *path, char ret_digest[DIGEST_SIZE])
+{
+	CLEANUP(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct digest_state state;
+	char bytes[64 * 1024];
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	digest_begin(&state);
+	while ((n = read_up_to(fd, bytes, sizeof(bytes))) > 0)
+		digest_add(&state, bytes, (size_t) n);
+	digest_end(&state, ret_digest);
+	return n < 0 ? (int) n : 0;
+}
+
+int fact_kernel_sum(const char *path)
+{
+	CLEANUP(buf_done) struct buf sums = BUF_INIT(KERNEL_BESIDE_MAX);
+	CLEANUP(mem_free) char *real = realpath(path, NULL);
+	char digest[DIGEST_SIZE];
+	const char *line;
+	int r;
+
+	if (!real || kernel_read_beside(path, "SHA256SUMS", &sums) < 0 || !sums.data)
+		return -ENOENT;
+	line = sum_line(sums.data, strrchr(real, '/') + 1);
+	if (!line)
+		return -ENOENT;
+	r = sum_of_file(real, digest);
+	if (r < 0)
+		return r;
+	return memcmp(line, digest_hex(digest), DIGEST_HEX) == 0 ? 0 : -EBADMSG;
 }
 
 struct magic {

@@ -8,6 +8,7 @@
 
 #include "base/config.h"
 #include "resoluto/err.h"
+#include "runtime/microvm/kernel.h"
 
 enum {
 	FACT_MAX = 160, /* bytes of a version or banner */
@@ -21,6 +22,11 @@ int fact_qemu(const struct config *config, char **ret_path);
 int fact_program_version(const char *program, char ret_version[FACT_MAX]);
 /* The "Linux version ..." of a kernel image, cut to its version; -ENODATA if it has none to see. */
 int fact_kernel_version(const char *path, char ret_version[FACT_MAX]);
+
+/* What runs with this configuration call their kernel (the result's isolation.kernel), "" if none is configured. */
+void fact_kernel_name(const struct config *config, char ret_name[KERNEL_NAME_MAX]);
+/* 0: the file has the SHA-256 that SHA256SUMS beside it says, -EBADMSG: another one, -ENOENT: nothing is said of it. */
+int fact_kernel_sum(const char *path);
 
 /* Pure: does a file that begins with these bytes look like a kernel, or like an initramfs? */
 const char *fact_kernel_format(const void *bytes, size_t len); /* "ELF"; NULL: none */

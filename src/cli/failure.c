@@ -69,6 +69,9 @@ static bool needs_strerror(int code)
 	case EBADMSG:
 	case EPROTO:
 	case EEXIST:
+	case EBUSY:
+	case ESRCH:
+	case ENODATA:
 	case EOPNOTSUPP:
 	case ERANGE:
 	case ECANCELED:
@@ -118,7 +121,7 @@ static bool console_helps(const struct resoluto_result *result)
 	}
 }
 
-static void print_text(FILE *out, const char *words)
+void failure_print_text(FILE *out, const char *words)
 {
 	CLEANUP(text_done) struct text text = TEXT_INIT;
 
@@ -157,21 +160,34 @@ static void print_reason(FILE *out, const struct resoluto_result *result)
 		reason = resoluto_disposition_name(result->disposition);
 	text_addf(&text, "%s%s%s", reason, detail[0] ? ": " : "", detail);
 	add_remedy(&text, reason);
-	print_text(out, text_string(&text));
+	failure_print_text(out, text_string(&text));
 }
 
 void failure_print_result(FILE *out, const struct resoluto_result *result, int stop_signal)
 {
 	bool has_reason = result->reason && result->reason[0];
-	bool has_detail = result->detail && result->detail[0]; /* output was lost, say */
+	bool has_detail = result->detail && result->detail[0];
 
 	if (has_reason || result->disposition != RESOLUTO_COMPLETED || !result->ran)
 		print_reason(out, result);
 	else if (has_detail)
-		print_text(out, result->detail);
+		failure_print_text(out, result->detail);
 	else if (result->signal > 0 && stop_signal == 0)
 		fprintf(out, "%s: the program was killed by signal %d (%s)\n", PROGRAM_NAME,
 		        result->signal, strsignal(result->signal));
 	if (console_helps(result))
 		print_console(out, result->substrate_logs);
+}
+
+void failure_print_warnings(FILE *out, const struct resoluto_result *result, bool all)
+{
+	static const char output[] = RESOLUTO_WARNING_OUTPUT ":";
+	static const char egress[] = RESOLUTO_WARNING_EGRESS;
+
+	for (char **warning = result->warnings; warning && *warning; warning++) {
+		if (all || strncmp(*warning, egress, sizeof(egress) - 1) == 0 ||
+		    (!result->output_is_complete &&
+		     strncmp(*warning, output, sizeof(output) - 1) == 0))
+			failure_print_text(out, *warning);
+	}
 }

@@ -27,6 +27,12 @@ void failure_print(FILE *out, const char *where, const struct resoluto_err *err)
  * the end of the console.  stop_signal: the last signal that asked us to stop, 0 for none. */
 void failure_print_result(FILE *out, const struct resoluto_result *result, int stop_signal);
 
+/* Why output is missing, and what was wrong with egress.  With `all` (a person reads it) everything the run went well in spite of. */
+void failure_print_warnings(FILE *out, const struct resoluto_result *result, bool all);
+
+/* One line of words that may come out of a sandbox. */
+void failure_print_text(FILE *out, const char *words);
+
 /* Append text with control characters (but for '\t') as \xNN; UTF-8 passes. */
 void failure_add_printable(struct text *out, const char *bytes, size_t len);
 /* Where the last `lines` lines of text begin. */

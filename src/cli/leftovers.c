@@ -2,41 +2,44 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/io.h"
 #include "base/path.h"
 #include "cli/leftovers.h"
+#include "runtime/microvm/rundir.h"
+#include "wire/keys.h"
 
-enum { RECORD_MAX = 256 * 1024 }; /* bytes of run.json */
+enum {
+	DISK_BLOCK = 512, /* bytes that st_blocks counts */
+	DEPTH_MAX = 8,    /* directories within each other; there are six */
+};
 
-static bool is_kept(int run)
+/* What a directory and all beneath it take up; what cannot be read counts nothing. */
+static uint64_t bytes_beneath(int at, const char *name, unsigned depth)
 {
-	CLEANUP(buf_done) struct buf text = BUF_INIT(RECORD_MAX);
-	CLEANUP(fd_close) int fd = open_beneath(run, "run.json", O_RDONLY | O_NONBLOCK, 0);
-	json_t *record;
-	bool keep;
+	CLEANUP(dir_close) DIR *dir = NULL;
+	int fd = open_beneath(at, name, O_RDONLY | O_DIRECTORY, 0);
+	const struct dirent *entry;
+	uint64_t bytes = 0;
+	struct stat st;
 
-	if (fd < 0 || read_rest(fd, &text) < 0 || !text.data)
-		return false;
-	record = json_loadb(text.data, text.len, 0, NULL);
-	keep = json_is_true(json_object_get(record, "keep"));
-	json_decref(record);
-	return keep;
-}
-
-/* Caller and shim share the lock; it is free once both are gone. */
-static bool is_alive(int run)
-{
-	CLEANUP(fd_close) int lock = open_beneath(run, "lock", O_RDONLY | O_NONBLOCK, 0);
-
-	return lock >= 0 && flock(lock, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+	dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir && fd >= 0)
+		fd_close(&fd);
+	while (dir && (entry = readdir(dir))) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+		    fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		bytes += (uint64_t) st.st_blocks * DISK_BLOCK;
+		if (S_ISDIR(st.st_mode) && depth < DEPTH_MAX)
+			bytes += bytes_beneath(fd, entry->d_name, depth + 1);
+	}
+	return bytes;
 }
 
 static void count_one(int runs, const char *name, struct leftovers *count)
@@ -46,12 +49,17 @@ static void count_one(int runs, const char *name, struct leftovers *count)
 	/* What cannot even be looked into, such as root's in a user's directory, is nothing that runs. */
 	if (run == -ENOENT)
 		return;
-	if (run >= 0 && is_alive(run))
+	/* A name that no run can have: it is half removed. */
+	switch (run < 0 || !key_is_run_id(name) ? RUNDIR_DEAD : rundir_fate(run)) {
+	case RUNDIR_ALIVE:
 		count->alive++;
-	else if (run >= 0 && is_kept(run))
+		break;
+	case RUNDIR_KEPT:
 		count->kept++;
-	else
+		break;
+	case RUNDIR_DEAD:
 		count->dead++;
+	}
 }
 
 int leftovers_count(const char *state_dir, struct leftovers *ret_count, struct resoluto_err *err)
@@ -73,6 +81,7 @@ int leftovers_count(const char *state_dir, struct leftovers *ret_count, struct r
 		fd_close(&runs);
 		return resoluto_fail(err, -ENOMEM, "list %s/runs", state_dir);
 	}
+	ret_count->bytes = bytes_beneath(state, "runs", 0);
 	/* As everybody who looks at locks of runs does: nobody makes or removes one meanwhile. */
 	claim = open_beneath(state, "claim.lock", O_RDONLY | O_NONBLOCK, 0);
 	if (claim >= 0)

@@ -3,8 +3,6 @@
 
 /* milestones.h - what reserved options and commands come with; one wording for all tables. */
 
-#define LATER_DURABLE "detached and durable runs"
-#define LATER_EGRESS "the egress gateway"
 #define LATER_STORES "object stores and secrets"
 #define LATER_KUBERNETES "the Kubernetes backend"
 #define LATER_KATA "Kata and image builds"

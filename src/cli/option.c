@@ -186,6 +186,19 @@ static int store_quantity(const struct option *option, const char *value, void *
 	return r;
 }
 
+static int store_count(const char *value, struct option_count *count, struct resoluto_err *err)
+{
+	unsigned long long number;
+	char *end;
+
+	errno = 0;
+	number = strtoull(value, &end, 10);
+	if (errno || *end || value[strspn(value, "0123456789")])
+		return resoluto_fail(err, -EINVAL, "'%.*s' is not a whole number", SHOWN, value);
+	*count = (struct option_count){ .is_set = true, .value = number };
+	return 0;
+}
+
 static int store_value(const struct option *option, const char *value, void *field,
                        struct resoluto_err *err)
 {
@@ -199,6 +212,8 @@ static int store_value(const struct option *option, const char *value, void *fie
 		return 0;
 	case OPTION_CHOICE:
 		return store_choice(option, value, field, err);
+	case OPTION_COUNT:
+		return store_count(value, field, err);
 	case OPTION_BYTES:
 	case OPTION_CPUS:
 	case OPTION_DURATION:

@@ -28,10 +28,16 @@ enum option_kind {
 	OPTION_BYTES,    /* uint64_t */
 	OPTION_CPUS,     /* uint32_t, thousandths */
 	OPTION_DURATION, /* uint64_t, milliseconds */
+	OPTION_COUNT,    /* struct option_count: a whole number, 0 too */
 	OPTION_CHOICE,   /* const char *, one of choices */
 	OPTION_HELP,     /* no field: ends the parsing with wants_help */
 	OPTION_RESERVED, /* refused: a later version brings it; help is the name of that version */
 	OPTION_REFUSED,  /* refused for good; help says why and what to do instead */
+};
+
+struct option_count {
+	bool is_set;
+	uint64_t value;
 };
 
 enum option_hint {

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "cli/output.h"
+#include "resoluto/sandbox.h"
 
 enum { STOPS_AT_ONCE = 2 }; /* requests to stop that end the waiting without grace */
 
@@ -39,6 +40,8 @@ static int wait_writable(struct output *output, int fd)
 
 		if (n < 0 && errno != EINTR)
 			return -errno;
+		if (signals_has_hung_up())
+			return 0;
 		if (n > 0 && polls[0].revents)
 			return 0;
 		if (signals_stop_count() >= STOPS_AT_ONCE || (n == 0 && is_stopping))
@@ -48,17 +51,29 @@ static int wait_writable(struct output *output, int fd)
 	}
 }
 
+/* What a terminal says that is not there any more. */
+static bool is_hangup(const struct output *output, int fd, int code)
+{
+	return code == -EIO && output->is_tty[fd == output->fds[1]];
+}
+
 static int write_pieces(struct output *output, int fd, const char *bytes, size_t len)
 {
 	size_t largest = largest_piece(fd);
 
-	while (len > 0) {
+	while (len > 0 && !signals_has_hung_up()) {
 		int r = wait_writable(output, fd);
 		ssize_t n;
 
 		if (r < 0)
 			return r;
+		if (signals_has_hung_up())
+			return 0;
 		n = write(fd, bytes, len < largest ? len : largest);
+		if (n < 0 && is_hangup(output, fd, -errno)) {
+			signals_hang_up();
+			return 0;
+		}
 		if (n < 0 && errno != EINTR && errno != EAGAIN)
 			return -errno;
 		if (n > 0) {
@@ -67,6 +82,16 @@ static int write_pieces(struct output *output, int fd, const char *bytes, size_t
 		}
 	}
 	return 0;
+}
+
+void output_init(struct output *output, int wake_fd)
+{
+	*output = (struct output){
+		.fds = { STDOUT_FILENO, STDERR_FILENO },
+		.is_tty = { isatty(STDOUT_FILENO) != 0, isatty(STDERR_FILENO) != 0 },
+		.wake_fd = wake_fd,
+		.grace_ms = RESOLUTO_STOP_GRACE_MS,
+	};
 }
 
 int output_write(struct output *output, bool is_stderr, const char *bytes, size_t len)

@@ -6,7 +6,8 @@
  *
  * Exact and at once.  What a slow reader has not taken waits in the run's directory, not here; a
  * reader that has gone ends the run.  While we wait for a reader, a request to stop is still heard:
- * at the second one, or when the program's grace time is over, waiting ends with -ECANCELED.
+ * at the second one, or when the program's grace time is over, waiting ends with -ECANCELED.  Once the
+ * terminal has hung up everything is thrown away: the run is left to itself, and keeps its output.
  */
 
 #include <stdbool.h>
@@ -16,11 +17,13 @@
 #include "cli/signals.h"
 
 struct output {
-	int fds[2];        /* standard output, standard error */
+	int fds[2]; /* standard output, standard error */
+	bool is_tty[2];
 	int wake_fd;       /* of signals.h; -1: none */
 	uint64_t grace_ms; /* between the first request to stop and the end of waiting */
 	int code;          /* 0, or why writing ended: sticky */
 };
 
+void output_init(struct output *output, int wake_fd);
 /* Write all of it.  0, -EPIPE, -ECANCELED, or another negative errno value. */
 int output_write(struct output *output, bool is_stderr, const char *bytes, size_t len);

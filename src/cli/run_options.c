@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "cli/run_options.h"
+#include "wire/quota.h"
 
 enum { SHOWN = 80 }; /* bytes of a user's word that a message repeats */
 
@@ -127,11 +128,40 @@ static int fill_input(struct run_request *request, const struct run_args *args,
 	return 0;
 }
 
+static int check_choice(const struct run_args *args, struct resoluto_err *err)
+{
+	if (!args->workspace && (args->paths.count || args->exclude.count || args->protect.count))
+		return resoluto_fail(
+			err, -EINVAL,
+			"--path, --exclude and --protect choose from a workspace; give "
+			"one with --workspace");
+	return 0;
+}
+
+/* What only the end of a run can bring is asked of those who wait for it. */
+static int check_detached(const struct run_args *args, struct resoluto_err *err)
+{
+	if (args->output_dir)
+		return resoluto_fail(
+			err, -EINVAL,
+			"--output-dir with --detach: nothing lands there before the end; "
+			"collect ID --workspace DIR fetches the outputs then");
+	if (args->max_output)
+		return resoluto_fail(err, -EINVAL,
+		                     "--max-output with --detach: give it to attach or wait");
+	if (args->timings)
+		return resoluto_fail(err, -EINVAL,
+		                     "--timings with --detach: give it to attach or wait");
+	return check_choice(args, err);
+}
+
 /* An option that would do nothing is a misunderstanding: say so before anything is started. */
 static int check_together(const struct run_args *args, struct resoluto_err *err)
 {
 	bool has_output = args->outputs.count > 0;
 
+	if (args->detach)
+		return check_detached(args, err);
 	if (has_output && !args->workspace && !args->output_dir)
 		return resoluto_fail(
 			err, -EINVAL,
@@ -143,11 +173,33 @@ static int check_together(const struct run_args *args, struct resoluto_err *err)
 			err, -EINVAL,
 			"--output-dir without --output: nothing would land there; name "
 			"what to bring back with --output");
-	if (!args->workspace && (args->paths.count || args->exclude.count || args->protect.count))
-		return resoluto_fail(
-			err, -EINVAL,
-			"--path, --exclude and --protect choose from a workspace; give "
-			"one with --workspace");
+	return check_choice(args, err);
+}
+
+static int check_egress(const struct run_args *args, struct resoluto_err *err)
+{
+	const bool has_list = args->egress.count > 0 || args->egress_file;
+
+	if (args->egress_learn && has_list)
+		return resoluto_fail(err, -EINVAL,
+		                     "--egress-learn: such a run is allowed nothing; leave %s out",
+		                     args->egress.count > 0 ? "--egress" : "--egress-file");
+	if (args->egress_wide && !has_list)
+		return resoluto_fail(err, -EINVAL,
+		                     "--egress-wide allows nothing by itself; name what with "
+		                     "--egress");
+	return 0;
+}
+
+static int fill_quotas(struct resoluto_quotas *quotas, const struct strv *given,
+                       struct resoluto_err *err)
+{
+	for (size_t i = 0; i < given->count; i++) {
+		int r = quota_parse(given->items[i], quotas, err);
+
+		if (r < 0)
+			return resoluto_fail_in(err, r, "--quota");
+	}
 	return 0;
 }
 
@@ -178,6 +230,11 @@ static void fill_plain(struct resoluto_run_options *options, const struct run_ar
 	options->max_output = (size_t) args->max_output;
 	options->keep_run = args->keep;
 	options->redact_values_only = args->no_redact_patterns;
+	options->detach_on_hangup = !args->detach;
+	options->egress = list_of(&args->egress);
+	options->egress_file = args->egress_file;
+	options->egress_learn = args->egress_learn;
+	options->egress_wide = args->egress_wide;
 	options->signal_fd = -1;
 }
 
@@ -187,6 +244,8 @@ int run_request_fill(struct run_request *request, const struct run_args *args,
 {
 	int r = check_together(args, err);
 
+	if (r == 0)
+		r = check_egress(args, err);
 	request->options.struct_size = sizeof(request->options);
 	request->options.argv = program;
 	fill_plain(&request->options, args);
@@ -198,6 +257,8 @@ int run_request_fill(struct run_request *request, const struct run_args *args,
 		r = fill_hook(&request->setup, "--setup", args->setup, err);
 	if (r == 0)
 		r = fill_hook(&request->cleanup, "--cleanup", args->cleanup, err);
+	if (r == 0)
+		r = fill_quotas(&request->options.quotas, &args->quotas, err);
 	request->options.setup = list_of(&request->setup);
 	request->options.cleanup = list_of(&request->cleanup);
 	return r;

@@ -16,11 +16,13 @@ struct run_args {
 	const char *workspace, *output_dir;
 	struct strv paths, exclude, protect, outputs;
 	const char *workdir, *user, *env_file, *stdin_file, *setup, *cleanup, *id;
-	struct strv env, labels;
+	struct strv env, labels, quotas, egress;
+	const char *egress_file;
+	bool egress_learn, egress_wide;
 	bool reads_our_stdin; /* -i */
 	uint64_t memory_bytes, disk_bytes, deadline_ms, dead_after_ms, drain_timeout_ms, max_output;
 	uint32_t cpu_milli;
-	bool keep, no_redact_patterns, cold, json, quiet, timings;
+	bool detach, keep, no_redact_patterns, cold, json, quiet, timings;
 };
 
 extern const struct option run_option_table[];

@@ -91,8 +91,8 @@ const struct option run_option_table[] = {
 
 	{ OPTION_GROUP, .help = "Limits" },
 	{ OPTION_BYTES, .name = "memory", .value = "SIZE", FIELD(memory_bytes),
-	  .help = "RAM of the sandbox, such as 512Mi (default: 4Gi); host memory is used only as "
-	          "the guest touches it" },
+	  .help = "RAM of the sandbox, such as 512Mi (default: 4Gi, or all that a smaller host "
+	          "has); host memory is used only as the guest touches it" },
 	{ OPTION_CPUS, .name = "cpus", .value = "N", FIELD(cpu_milli),
 	  .help = "processors, rounded up to whole ones (default: 2)" },
 	{ OPTION_BYTES, .name = "disk", .value = "SIZE", FIELD(disk_bytes),
@@ -104,15 +104,36 @@ const struct option run_option_table[] = {
 	{ OPTION_DURATION, .name = "dead-after", .value = "TIME", FIELD(dead_after_ms),
 	  .help = "give a sandbox up that was silent for so long (default: 600s)" },
 	{ OPTION_DURATION, .name = "drain-timeout", .value = "TIME", FIELD(drain_timeout_ms),
-	  .help = "how long to wait for output of processes that outlive the program (default: "
-	          "5s)" },
+	  .help = "how long processes that outlive the program may hold its output open; then they "
+	          "are killed, and that the output is not complete is said (default: 5s)" },
+
+	{ OPTION_LIST, .name = "quota", .value = "NAME=VALUE", FIELD(quotas),
+	  .help = "how much the run may store and bring back: bytes and objects of all it stores "
+	          "(default: 64Gi, 900k), archive-bytes, members and ratio (unpacked to packed) of "
+	          "an archive of outputs (64Gi, 1M, 500); over one of them the run ends and keeps "
+	          "what was within it; repeatable" },
+
+	{ OPTION_GROUP, .help = "Network" },
+	{ OPTION_LIST, .name = "egress", .value = "NAME", FIELD(egress),
+	  .help = "let the program reach NAME[:PORT] by TLS (default port: 443); *.NAME is all "
+	          "names "
+	          "beneath it, http://NAME plain HTTP; without any there is no network at all; "
+	          "repeatable" },
+	{ OPTION_TEXT, .name = "egress-file", .value = "FILE", FIELD(egress_file),
+	  .hint = HINT_FILE,
+	  .help = "names as --egress takes them, one a line; # begins a comment" },
+	{ OPTION_FLAG, .name = "egress-wide", FIELD(egress_wide),
+	  .help = "take * (every name) and *.com (a whole top-level domain) as names, too" },
+	{ OPTION_FLAG, .name = "egress-learn", FIELD(egress_learn),
+	  .help = "let nothing out, but note what the program asks for, and print it at the end as "
+	          "--egress-file takes it" },
 
 	{ OPTION_GROUP, .help = "Result" },
 	{ OPTION_FLAG, .name = "json", FIELD(json),
 	  .help = "print the result as JSON instead of the program's output" },
 	{ OPTION_BYTES, .name = "max-output", .value = "SIZE", FIELD(max_output),
-	  .help = "how much output --json keeps; the middle of more is dropped and counted "
-	          "(default: 1Mi)" },
+	  .help = "how much of each stream is kept, its head and its tail; the middle of more is "
+	          "left out and counted (default: all of it, with --json 1Mi)" },
 	{ OPTION_FLAG, .name = "timings", FIELD(timings),
 	  .help = "print how long each step took to standard error" },
 	{ OPTION_FLAG, .name = "quiet", FIELD(quiet),
@@ -132,18 +153,17 @@ const struct option run_option_table[] = {
 	  .help = "name of the run: a-z, 0-9 and -, at most 40 (default: run- and 16 hex digits)" },
 	{ OPTION_LIST, .name = "label", .value = "KEY=VALUE", FIELD(labels),
 	  .help = "mark the run; repeatable" },
+	{ OPTION_FLAG, .name = "detach", FIELD(detach),
+	  .help = "print the id of the run and end once its program has started and, with -i or "
+	          "--stdin, has been given its input; the run goes on and is kept: see attach, "
+	          "wait, "
+	          "collect, rm" },
 	{ OPTION_FLAG, .name = "keep", FIELD(keep),
-	  .help = "leave the directory of the run for inspection" },
+	  .help = "keep what is stored of the run when it has ended, as --detach does" },
 	{ OPTION_FLAG, .name = "cold", FIELD(cold),
 	  .help = "boot a sandbox for this run; the only way there is in this version" },
 	{ OPTION_HELP, 'h', .name = "help", .help = "print this text" },
 
-	{ OPTION_RESERVED, .name = "detach", .help = LATER_DURABLE },
-	{ OPTION_RESERVED, .name = "quota", .value = "NAME=VALUE", .help = LATER_DURABLE },
-	{ OPTION_RESERVED, .name = "egress", .value = "NAME", .help = LATER_EGRESS },
-	{ OPTION_RESERVED, .name = "egress-file", .value = "FILE", .help = LATER_EGRESS },
-	{ OPTION_RESERVED, .name = "egress-learn", .value = "FILE", .help = LATER_EGRESS },
-	{ OPTION_RESERVED, .name = "egress-wide", .help = LATER_EGRESS },
 	{ OPTION_RESERVED, .name = "store", .value = "URL", .help = LATER_STORES },
 	{ OPTION_RESERVED, .name = "secret", .value = "NAME=REF", .help = LATER_STORES },
 	{ OPTION_RESERVED, .name = "secret-file", .value = "FILE", .help = LATER_STORES },

@@ -18,13 +18,13 @@ enum { FORWARDED_COUNT = sizeof(forwarded) / sizeof(forwarded[0]) };
 /* A handler can reach nothing but what is static. */
 static struct {
 	volatile sig_atomic_t forward_fd, wake_fd; /* ends to write to */
-	volatile sig_atomic_t stop_count, last_stop;
+	volatile sig_atomic_t stop_count, last_stop, has_hung_up;
 	struct sigaction before[FORWARDED_COUNT];
 } state = { .forward_fd = -1, .wake_fd = -1 };
 
 static bool is_stop(int number)
 {
-	return number == SIGINT || number == SIGTERM || number == SIGHUP;
+	return number == SIGINT || number == SIGTERM;
 }
 
 static void handle(int number)
@@ -38,8 +38,24 @@ static void handle(int number)
 			_exit(RESOLUTO_EXIT_SIGNAL + number);
 		(void) !write(state.wake_fd, &byte, 1);
 	}
+	if (number == SIGHUP) {
+		state.last_stop = number;
+		state.has_hung_up = 1;
+		(void) !write(state.wake_fd, &byte, 1);
+	}
 	(void) !write(state.forward_fd, &byte, 1);
 	errno = kept;
+}
+
+void signals_hang_up(void)
+{
+	if (!state.has_hung_up)
+		handle(SIGHUP);
+}
+
+bool signals_has_hung_up(void)
+{
+	return state.has_hung_up;
 }
 
 static int open_pipe(int *ret_read, volatile sig_atomic_t *ret_write, struct resoluto_err *err)
@@ -79,6 +95,7 @@ int signals_open(struct signals *signals, struct resoluto_err *err)
 	}
 	state.stop_count = 0;
 	state.last_stop = 0;
+	state.has_hung_up = 0;
 	catch_all();
 	return 0;
 }

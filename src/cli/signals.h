@@ -10,7 +10,10 @@
  *
  * Two requests to stop are the library's to handle: the program first, then the sandbox.  Whoever
  * asks on and on ends this process at once; the supervisor of the sandbox notices, and kills it.
+ * SIGHUP is no request to stop: the terminal has gone, and with it whoever read our output.
  */
+
+#include <stdbool.h>
 
 #include "resoluto/err.h"
 
@@ -27,3 +30,6 @@ void signals_close(struct signals *signals); /* a cleanup function */
 /* How often we were asked to stop since signals_open(), and by which signal last (0: none). */
 unsigned signals_stop_count(void);
 int signals_last_stop(void);
+/* The terminal has gone: a SIGHUP came, or somebody found out by writing to it (signals_hang_up()). */
+bool signals_has_hung_up(void);
+void signals_hang_up(void);

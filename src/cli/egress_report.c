@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <jansson.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cli/command.h"
+#include "cli/egress_report.h"
+#include "cli/failure.h"
+#include "egress/name.h"
+#include "egress/reason.h"
+
+enum { PORT_TLS = 443, PORT_PLAIN = 80 };
+
+static void json_release(json_t **value)
+{
+	json_decref(*value);
+}
+
+static const char *text_of(const json_t *row, const char *key)
+{
+	const char *text = json_string_value(json_object_get(row, key));
+
+	return text ? text : "";
+}
+
+static json_int_t port_of(const json_t *row)
+{
+	return json_integer_value(json_object_get(row, "port"));
+}
+
+static bool is_plain(const json_t *row)
+{
+	return strcmp(text_of(row, "protocol"), "http") == 0;
+}
+
+/* The name as an option takes it; a connection that was not begun has no port yet. */
+static void add_pattern(struct text *out, const json_t *row)
+{
+	const json_int_t port = port_of(row);
+	const json_int_t usual = is_plain(row) ? PORT_PLAIN : PORT_TLS;
+
+	text_addf(out, "%s%s", is_plain(row) ? "http://" : "", text_of(row, "name"));
+	if (port != 0 && port != usual)
+		text_addf(out, ":%lld", (long long) port);
+}
+
+/* Whether an option would change anything. */
+static bool can_be_allowed(const json_t *row, enum egress_reason reason)
+{
+	struct egress_name name;
+	const char *text = text_of(row, "name");
+
+	return (reason == EGRESS_NOT_ALLOWED || reason == EGRESS_PORT_NOT_ALLOWED) &&
+	       egress_name_parse(text, strlen(text), &name) == EGRESS_NONE;
+}
+
+static void add_row(struct text *out, const json_t *row)
+{
+	const char *name = text_of(row, "name"), *detail = text_of(row, "detail");
+	const enum egress_reason reason = egress_reason_from_name(text_of(row, "reason"));
+
+	text_addf(out, PROGRAM_NAME ": egress: %s ", text_of(row, "decision"));
+	failure_add_printable(out, name, strlen(name));
+	if (port_of(row) != 0)
+		text_addf(out, " port %lld", (long long) port_of(row));
+	text_addf(out, ": %s",
+	          reason == EGRESS_REASON_COUNT ? "unknown" : egress_reason_text(reason));
+	if (can_be_allowed(row, reason)) {
+		text_addf(out, "; to allow it: --egress ");
+		add_pattern(out, row);
+	} else if (detail[0]) {
+		text_addf(out, " (");
+		failure_add_printable(out, detail, strlen(detail));
+		text_addf(out, ")");
+	}
+	text_addf(out, "\n");
+}
+
+/* Whether key is new in the set; it is not new any more then. */
+static bool is_first(json_t *set, const char *key)
+{
+	if (json_object_get(set, key))
+		return false;
+	return json_object_set_new(set, key, json_true()) == 0;
+}
+
+static bool is_refused(const json_t *row)
+{
+	return strcmp(text_of(row, "decision"), "refused") == 0 &&
+	       strcmp(text_of(row, "reason"), egress_reason_name(EGRESS_LEARNING)) != 0;
+}
+
+/* What the program saw as a mere reset, though the way to where it was allowed to go was at fault. */
+static bool has_no_way(const json_t *row)
+{
+	if (strcmp(text_of(row, "decision"), "failed") != 0)
+		return false;
+	switch (egress_reason_from_name(text_of(row, "reason"))) {
+	case EGRESS_NO_ADDRESS:
+	case EGRESS_RESOLVER:
+	case EGRESS_CONNECT_FAILED:
+	case EGRESS_CONNECT_TIMEOUT:
+	case EGRESS_PROXY_REFUSED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+void egress_report_refused(struct text *out, const char *rows)
+{
+	CLEANUP(json_release) json_t *array = json_loads(rows ? rows : "[]", 0, NULL);
+	CLEANUP(json_release) json_t *told = json_object();
+	size_t i;
+	json_t *row;
+
+	json_array_foreach(array, i, row)
+	{
+		CLEANUP(text_done) struct text key = TEXT_INIT;
+
+		text_addf(&key, "%s %s", text_of(row, "reason"), text_of(row, "name"));
+		if ((is_refused(row) || has_no_way(row)) && is_first(told, text_string(&key)) &&
+		    json_object_size(told) <= EGRESS_REPORT_MAX)
+			add_row(out, row);
+	}
+	if (json_object_size(told) > EGRESS_REPORT_MAX)
+		text_addf(out,
+		          PROGRAM_NAME ": egress: %zu more refused or failed; --json has them\n",
+		          json_object_size(told) - EGRESS_REPORT_MAX);
+}
+
+static bool is_learned(const json_t *row, bool is_connection)
+{
+	return strcmp(text_of(row, "reason"), egress_reason_name(EGRESS_LEARNING)) == 0 &&
+	       (port_of(row) != 0) == is_connection;
+}
+
+/* First connections, then names that were only asked for, as comments. */
+static void add_learned(struct text *out, const json_t *array, json_t *told, bool is_connection)
+{
+	size_t i;
+	json_t *row;
+
+	json_array_foreach((json_t *) array, i, row)
+	{
+		CLEANUP(text_done) struct text pattern = TEXT_INIT;
+
+		if (!is_learned(row, is_connection))
+			continue;
+		add_pattern(&pattern, row);
+		if (!is_first(told, text_string(&pattern)))
+			continue;
+		if (is_connection)
+			(void) is_first(told, text_of(row, "name"));
+		text_addf(out, "%s", is_connection ? "" : "# asked for, but not connected to: ");
+		failure_add_printable(out, text_string(&pattern), strlen(text_string(&pattern)));
+		text_addf(out, "\n");
+	}
+}
+
+void egress_report_learned(struct text *out, const char *rows)
+{
+	CLEANUP(json_release) json_t *array = json_loads(rows ? rows : "[]", 0, NULL);
+	CLEANUP(json_release) json_t *told = json_object();
+
+	add_learned(out, array, told, true);
+	add_learned(out, array, told, false);
+}
+
+void egress_report_print(FILE *out, const char *rows)
+{
+	CLEANUP(text_done) struct text text = TEXT_INIT;
+
+	egress_report_refused(&text, rows);
+	egress_report_learned(&text, rows);
+	fputs(text_string(&text), out);
+}
