@@ -24,9 +24,14 @@ LOWER = {
     "cli": ["base", "wire", "http", "conduit", "secrets", "egress", "image", "runtime", "sandbox"],
     # Helper programs (interfaces.md section 7): a trailing name is one module of a layer.
     "shim": ["base", "wire", "conduit/local", "runtime/microvm"],
-    "gateway": ["base", "egress"],
+    "gateway": ["base", "wire/base64", "wire/frame", "wire/json_text", "egress"],
     "relay": ["base", "wire", "http", "conduit"],
-    "guest": ["base", "wire", "conduit/local", "egress/dns", "egress/policy"],
+    "guest": [
+        "base",
+        "wire",
+        "conduit/local",
+        *("egress/" + module for module in ("dns", "mux", "name", "policy", "reason")),
+    ],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
