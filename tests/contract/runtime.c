@@ -12,6 +12,8 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -34,6 +36,7 @@ enum program {
 struct kind {
 	const char *name;
 	const char *image_variable; /* NULL: any word will do */
+	bool is_real; /* its programs really run, and what is let go outlives the runtime */
 	int (*open)(enum program program, struct resoluto_runtime **ret_runtime,
 	            struct resoluto_err *err);
 };
@@ -95,8 +98,8 @@ static int open_microvm(enum program program, struct resoluto_runtime **ret_runt
 }
 
 static const struct kind kinds[] = {
-	{ "fake", NULL, open_fake },
-	{ "microvm", "CONTRACT_IMAGE", open_microvm },
+	{ "fake", NULL, false, open_fake },
+	{ "microvm", "CONTRACT_IMAGE", true, open_microvm },
 };
 
 /* A new runtime whose sandboxes all run this program. */
@@ -476,6 +479,297 @@ static void destroys_what_runs_when_closed(void)
 	resoluto_runtime_close(NULL);
 }
 
+static void attaches_to_what_is_there(void)
+{
+	const struct resoluto_runtime_ops *ops;
+	struct resoluto_launch_spec spec;
+	struct resoluto_handle handle, other = { .id = "untouched" };
+	struct resoluto_err err = { 0 };
+
+	begin(PROGRAM_WAITS);
+	ops = under_test.runtime->ops;
+	spec = next_spec();
+	CHECK(ops->attach(under_test.runtime, spec.id, &other, &err) == -ENOENT && err.text[0]);
+	CHECK_STR(other.id, "untouched");
+	launch(&spec, &handle);
+	CHECK(ops->attach(under_test.runtime, spec.id, &other, NULL) == 0);
+	CHECK_STR(other.id, spec.id);
+	wait_for(&other, RESOLUTO_PHASE_RUNNING);
+	CHECK(ops->signal(under_test.runtime, &other, SIGUSR1, NULL) == 0);
+	/* Leaving it is not its end ... */
+	CHECK(ops->detach(under_test.runtime, &other, NULL) == 0);
+	CHECK(ops->detach(under_test.runtime, &other, &err) == -ENOENT);
+	CHECK(phase_of(&handle) == RESOLUTO_PHASE_RUNNING);
+	/* ... destroying it is. */
+	CHECK(ops->attach(under_test.runtime, spec.id, &other, NULL) == 0);
+	destroy(&other);
+	CHECK(phase_of(&other) == RESOLUTO_PHASE_UNKNOWN);
+	destroy(&handle);
+	CHECK(ops->attach(under_test.runtime, spec.id, &other, NULL) == -ENOENT);
+}
+
+static void lets_go_what_outlives_it(void)
+{
+	const struct resoluto_runtime_ops *ops;
+	struct resoluto_launch_spec spec;
+	struct resoluto_handle handle;
+
+	begin(PROGRAM_WAITS);
+	ops = under_test.runtime->ops;
+	spec = next_spec();
+	spec.outlives_caller = true;
+	spec.dead_after_ms = WAIT_MS;
+	launch(&spec, &handle);
+	wait_for(&handle, RESOLUTO_PHASE_RUNNING);
+	CHECK(ops->detach(under_test.runtime, &handle, NULL) == 0);
+	CHECK(phase_of(&handle) == RESOLUTO_PHASE_UNKNOWN); /* the handle is given up */
+	CHECK(ops->attach(under_test.runtime, spec.id, &handle, NULL) == 0);
+	CHECK(ops->send_stdin(under_test.runtime, &handle, "x", 1, NULL) == -EPIPE);
+	destroy(&handle);
+	CHECK(ops->attach(under_test.runtime, spec.id, &handle, NULL) == -ENOENT);
+}
+
+/* What a listing told about one id. */
+struct listed {
+	const char *id;
+	unsigned times, all;
+	bool is_alive, is_kept;
+	double ended;
+	enum resoluto_phase phase;
+};
+
+static int note(void *ctx, const struct resoluto_sandbox_info *info)
+{
+	struct listed *listed = ctx;
+
+	listed->all++;
+	if (strcmp(info->id, listed->id) != 0)
+		return 0;
+	listed->times++;
+	listed->is_alive = info->is_alive;
+	listed->is_kept = info->is_kept;
+	listed->ended = info->status.ended;
+	listed->phase = info->status.phase;
+	CHECK(info->image && info->created > 0);
+	return 0;
+}
+
+/* Until it is over: who reads the last phase is earlier than the shim's end. */
+static void await_end(const char *const *labels, struct listed *listed)
+{
+	const struct timespec pause = { .tv_nsec = 10 * 1000 * 1000 };
+
+	for (int turn = 0; turn < WAIT_MS / 10; turn++) {
+		CHECK(under_test.runtime->ops->list(under_test.runtime, labels, note, listed,
+		                                    NULL) == 0);
+		if (!listed->is_alive)
+			return;
+		(void) nanosleep(&pause, NULL);
+	}
+	CHECK(!"the sandbox ends");
+}
+
+static int stop_at_first(void *ctx, const struct resoluto_sandbox_info *info)
+{
+	++*(unsigned *) ctx;
+	return 1;
+}
+
+static int fail_at_first(void *ctx, const struct resoluto_sandbox_info *info)
+{
+	return -EIO;
+}
+
+static void lists_what_is_there(void)
+{
+	static const char *const label[] = { "resoluto.kind=contract-list", NULL };
+	static const char *const other[] = { "resoluto.kind=contract-none", NULL };
+	const struct resoluto_runtime_ops *ops;
+	struct resoluto_launch_spec spec;
+	struct resoluto_handle handle;
+	struct listed listed = { 0 };
+	unsigned calls = 0;
+
+	begin(PROGRAM_WAITS);
+	ops = under_test.runtime->ops;
+	CHECK(ops->list(under_test.runtime, label, note, &listed, NULL) == 0 && listed.all == 0);
+	spec = next_spec();
+	spec.labels = label;
+	spec.outlives_caller = true;
+	listed.id = spec.id;
+	launch(&spec, &handle);
+	wait_for(&handle, RESOLUTO_PHASE_RUNNING);
+	CHECK(ops->list(under_test.runtime, label, note, &listed, NULL) == 0);
+	CHECK(listed.all == 1 && listed.times == 1 && listed.is_alive && listed.ended == 0);
+	CHECK(listed.phase == RESOLUTO_PHASE_RUNNING && !listed.is_kept);
+	CHECK(ops->list(under_test.runtime, other, note, &listed, NULL) == 0 && listed.all == 1);
+	CHECK(ops->list(under_test.runtime, NULL, note, &listed, NULL) == 0 && listed.times == 2);
+	CHECK(ops->list(under_test.runtime, label, fail_at_first, NULL, NULL) == -EIO);
+	CHECK(ops->list(under_test.runtime, label, stop_at_first, &calls, NULL) == 0);
+	CHECK(calls == 1);
+	CHECK(ops->detach(under_test.runtime, &handle, NULL) == 0);
+	CHECK(ops->list(under_test.runtime, label, note, &listed, NULL) == 0 && listed.is_kept);
+	CHECK(ops->attach(under_test.runtime, spec.id, &handle, NULL) == 0);
+	destroy(&handle);
+	listed.all = 0;
+	CHECK(ops->list(under_test.runtime, label, note, &listed, NULL) == 0 && listed.all == 0);
+}
+
+/* The same questions to a sandbox that another handle launched, before and after its end. */
+static void an_attached_handle_is_told_as_much(void)
+{
+	CLEANUP(mem_free) char *text = NULL, *json = NULL;
+	const struct resoluto_runtime_ops *ops;
+	struct resoluto_handle handle, first, second;
+	struct resoluto_launch_spec spec;
+
+	begin(PROGRAM_ENDS);
+	ops = under_test.runtime->ops;
+	spec = next_spec();
+	launch(&spec, &handle);
+	CHECK(ops->attach(under_test.runtime, spec.id, &first, NULL) == 0);
+	CHECK(ops->attach(under_test.runtime, spec.id, &second, NULL) == 0);
+	CHECK(ops->send_stdin(under_test.runtime, &first, "x", 1, NULL) == -EPIPE);
+	CHECK(ops->close_stdin(under_test.runtime, &first, NULL) == 0);
+	/* Nobody takes the end away from the others. */
+	wait_for(&first, RESOLUTO_PHASE_SUCCEEDED);
+	wait_for(&second, RESOLUTO_PHASE_SUCCEEDED);
+	wait_for(&handle, RESOLUTO_PHASE_SUCCEEDED);
+	CHECK(ops->logs(under_test.runtime, &first, 3, &text, NULL) == 0);
+	CHECK(ops->isolation(under_test.runtime, &second, &json, NULL) == 0);
+	CHECK(strstr(json, under_test.kind->name));
+	CHECK(ops->detach(under_test.runtime, &second, NULL) == 0);
+	destroy(&handle);
+	/* What one handle removed is gone for all of them. */
+	CHECK(phase_of(&first) == RESOLUTO_PHASE_UNKNOWN);
+	CHECK(ops->signal(under_test.runtime, &first, SIGTERM, NULL) < 0);
+	destroy(&first);
+}
+
+static void attach_finds_ids_alone(void)
+{
+	static const char *const bad[] = { "",
+		                           ".",
+		                           "..",
+		                           "/",
+		                           "../runs",
+		                           "A",
+		                           "a/b",
+		                           "a\n",
+		                           "contract-none",
+		                           "a123456789012345678901234567890123456789x" };
+
+	begin(PROGRAM_ENDS);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct resoluto_handle handle = { .id = "untouched" };
+		struct resoluto_err err = { 0 };
+
+		CHECK(under_test.runtime->ops->attach(under_test.runtime, bad[i], &handle, &err) ==
+		      -ENOENT);
+		CHECK(err.code == -ENOENT && err.text[0]);
+		CHECK_STR(handle.id, "untouched");
+	}
+}
+
+/* From one runtime, which is closed, to another: what is left of it stays until somebody names it. */
+static void what_was_let_go_is_found_by_others(void)
+{
+	static const char *const label[] = { "resoluto.kind=contract-go", "color=grün \\ \"x\"",
+		                             NULL };
+	const struct resoluto_runtime_ops *ops;
+	struct resoluto_launch_spec spec;
+	struct resoluto_handle handle;
+	struct listed listed = { 0 };
+
+	if (!under_test.kind->is_real)
+		SKIP("nothing of a fake outlives it");
+	begin(PROGRAM_WAITS);
+	spec = next_spec();
+	spec.labels = label;
+	spec.outlives_caller = true;
+	listed.id = spec.id;
+	launch(&spec, &handle);
+	CHECK(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
+	CHECK(under_test.runtime->ops->detach(under_test.runtime, &handle, NULL) == 0);
+	begin(PROGRAM_WAITS);
+	ops = under_test.runtime->ops;
+	CHECK(ops->list(under_test.runtime, label, note, &listed, NULL) == 0 && listed.is_alive);
+	/* Its input ended when it was let go, and with it the program. */
+	CHECK(ops->attach(under_test.runtime, spec.id, &handle, NULL) == 0);
+	wait_for(&handle, RESOLUTO_PHASE_SUCCEEDED);
+	CHECK(ops->detach(under_test.runtime, &handle, NULL) == 0);
+	await_end(label, &listed);
+	CHECK(listed.is_kept && listed.ended > 0 && listed.phase == RESOLUTO_PHASE_SUCCEEDED);
+	CHECK(ops->sweep(under_test.runtime, label, NULL) == 0); /* kept */
+	expect_refused(&spec, -EEXIST);
+	CHECK(ops->attach(under_test.runtime, spec.id, &handle, NULL) == 0);
+	destroy(&handle);
+}
+
+/* Closing a runtime is the end of what it launched, and of nothing else. */
+static void attached_ones_outlive_the_runtime(void)
+{
+	static const char *const label[] = { "resoluto.kind=contract-stays", NULL };
+	struct resoluto_runtime *other = NULL;
+	struct resoluto_launch_spec spec;
+	struct resoluto_handle handle, attached;
+	struct listed listed = { 0 };
+
+	if (!under_test.kind->is_real)
+		SKIP("a fake knows only what it launched itself");
+	begin(PROGRAM_WAITS);
+	spec = next_spec();
+	spec.labels = label;
+	listed.id = spec.id;
+	launch(&spec, &handle);
+	CHECK(under_test.kind->open(PROGRAM_WAITS, &other, NULL) == 0);
+	CHECK(other->ops->attach(other, spec.id, &attached, NULL) == 0);
+	resoluto_runtime_close(other);
+	wait_for(&handle, RESOLUTO_PHASE_RUNNING);
+	/* A signal through the door of an attached handle reaches the program. */
+	CHECK(under_test.kind->open(PROGRAM_WAITS, &other, NULL) == 0);
+	CHECK(other->ops->attach(other, spec.id, &attached, NULL) == 0);
+	CHECK(other->ops->signal(other, &attached, SIGTERM, NULL) == 0);
+	wait_for(&handle, RESOLUTO_PHASE_SUCCEEDED);
+	resoluto_runtime_close(other);
+	destroy(&handle);
+	CHECK(under_test.runtime->ops->list(under_test.runtime, label, note, &listed, NULL) == 0);
+	CHECK(listed.all == 0);
+}
+
+static int destroy_each(void *ctx, const struct resoluto_sandbox_info *info)
+{
+	const struct resoluto_runtime_ops *ops = under_test.runtime->ops;
+	struct resoluto_handle handle;
+
+	++*(unsigned *) ctx;
+	CHECK(ops->attach(under_test.runtime, info->id, &handle, NULL) == 0);
+	destroy(&handle);
+	return 0;
+}
+
+static void a_listing_may_destroy(void)
+{
+	static const char *const label[] = { "resoluto.kind=contract-each", NULL };
+	struct resoluto_launch_spec specs[2];
+	struct resoluto_handle handles[2];
+	unsigned calls = 0;
+
+	begin(PROGRAM_WAITS);
+	for (int i = 0; i < 2; i++) {
+		specs[i] = next_spec();
+		specs[i].labels = label;
+		launch(&specs[i], &handles[i]);
+	}
+	CHECK(under_test.runtime->ops->list(under_test.runtime, label, destroy_each, &calls,
+	                                    NULL) == 0);
+	CHECK(calls == 2);
+	for (int i = 0; i < 2; i++) {
+		CHECK(phase_of(&handles[i]) == RESOLUTO_PHASE_UNKNOWN);
+		destroy(&handles[i]);
+	}
+}
+
 static void run_all(void)
 {
 	RUN(runs_to_its_end);
@@ -492,6 +786,14 @@ static void run_all(void)
 	RUN(keeps_logs_of_the_substrate);
 	RUN(tells_its_isolation);
 	RUN(destroys_what_runs_when_closed);
+	RUN(attaches_to_what_is_there);
+	RUN(lets_go_what_outlives_it);
+	RUN(an_attached_handle_is_told_as_much);
+	RUN(attach_finds_ids_alone);
+	RUN(what_was_let_go_is_found_by_others);
+	RUN(attached_ones_outlive_the_runtime);
+	RUN(a_listing_may_destroy);
+	RUN(lists_what_is_there);
 }
 
 int main(int argc, char *argv[])

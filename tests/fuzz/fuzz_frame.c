@@ -19,7 +19,7 @@ static void check_frame(const uint8_t *at, size_t used, const struct frame *fram
 {
 	struct buf again = BUF_INIT(FRAME_MAX);
 	uint32_t small;
-	uint64_t large;
+	struct frame_clock clock;
 
 	require(used == FRAME_HEADER + frame->len && frame->payload == at + FRAME_HEADER);
 	require(frame->len <= FRAME_PAYLOAD_MAX && !(frame->flags & ~FRAME_MORE));
@@ -27,7 +27,7 @@ static void check_frame(const uint8_t *at, size_t used, const struct frame *fram
 	                  frame->len) == 0);
 	require(again.len == used && memcmp(again.data, at, used) == 0);
 	require((frame_get_u32(frame, &small) == 0) == (frame->len == 4 && !frame->flags));
-	require((frame_get_u64(frame, &large) == 0) == (frame->len == 8 && !frame->flags));
+	require((frame_get_clock(frame, &clock) == 0) == (frame->len == 16 && !frame->flags));
 	buf_done(&again);
 }
 

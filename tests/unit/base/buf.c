@@ -63,6 +63,18 @@ static void formats(void)
 	CHECK(strncmp(buf.data, "a-1 ", 4) == 0);
 }
 
+static void gives_back_what_is_not_used(void)
+{
+	CLEANUP(buf_done) struct buf buf = BUF_INIT(100000);
+
+	buf_shrink(&buf);
+	CHECK(!buf.data);
+	CHECK(buf_reserve(&buf, 65536) == 0 && buf_add_str(&buf, "ab") == 0);
+	buf_shrink(&buf);
+	CHECK(buf.cap == 3 && strcmp(buf.data, "ab") == 0);
+	CHECK(buf_add_str(&buf, "cd") == 0 && strcmp(buf.data, "abcd") == 0);
+}
+
 static void reserves_for_the_caller(void)
 {
 	CLEANUP(buf_done) struct buf buf = BUF_INIT(1000);
@@ -156,6 +168,7 @@ int main(void)
 	RUN(bears_absurd_sizes);
 	RUN(holds_any_bytes);
 	RUN(formats);
+	RUN(gives_back_what_is_not_used);
 	RUN(reserves_for_the_caller);
 	RUN(drops_its_front);
 	RUN(gives_its_bytes_away);

@@ -7,14 +7,15 @@
 
 static void never_goes_back(void)
 {
-	uint64_t us = clock_mono_us(), ms = clock_mono_ms();
+	uint64_t us = clock_mono_us(), ms = clock_mono_ms(), raw = clock_raw_ns();
 
 	for (int i = 0; i < 100000; i++) {
 		uint64_t now_us = clock_mono_us(), now_ms = clock_mono_ms();
 
-		CHECK(now_us >= us && now_ms >= ms);
+		CHECK(now_us >= us && now_ms >= ms && clock_raw_ns() >= raw);
 		us = now_us;
 		ms = now_ms;
+		raw = clock_raw_ns();
 	}
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -384,6 +385,97 @@ static void names_a_process_by_its_start(void)
 	CHECK(proc_start_time(0x3fffffff, &theirs) == -ENOENT);
 }
 
+static pid_t parent_of(pid_t pid)
+{
+	CLEANUP(buf_done) struct buf stat = BUF_INIT(4096);
+	char path[64];
+	int parent = -1;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
+	CHECK(read_file_at(-1, path, 4096, &stat, NULL) == 0);
+	CHECK(sscanf(strrchr(stat.data, ')'), ") %*c %d", &parent) == 1);
+	return parent;
+}
+
+/* Whoever starts many that outlive it is the parent of none of them. */
+static void an_orphan_is_not_ours_to_reap(void)
+{
+	const struct proc_options options = { .argv = ARGV("sleep", "60"), .is_orphan = true };
+	struct proc proc = PROC_NONE;
+	int status = -1;
+
+	CHECK(proc_spawn(&options, &proc, NULL) == 0);
+	CHECK(proc.pid > 0 && parent_of(proc.pid) != getpid());
+	CHECK(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
+	CHECK(proc_wait(&proc, 0, &status) == -ETIMEDOUT);
+	CHECK(proc_kill(&proc, SIGKILL) == 0);
+	CHECK(proc_wait(&proc, PATIENCE_MS, &status) == 0 && status == 0);
+	CHECK(proc.pid == -1 && proc.pidfd == -1);
+}
+
+static void an_orphan_gets_its_descriptors_and_tells_what_fails(void)
+{
+	struct proc_fd fd = { .to = 1 };
+	const struct proc_options writes = { .argv = ARGV("echo", "hello"),
+		                             .fds = &fd,
+		                             .fd_count = 1,
+		                             .is_orphan = true };
+	const struct proc_options none = { .argv = ARGV("/no/such/program"), .is_orphan = true };
+	struct proc proc = PROC_NONE;
+	int pair[2];
+	char *got;
+
+	CHECK(pipe2(pair, O_CLOEXEC) == 0);
+	fd.from = pair[1];
+	CHECK(proc_spawn(&writes, &proc, NULL) == 0);
+	got = read_pipe(pair);
+	CHECK_STR(got, "hello\n");
+	free(got);
+	proc_done(&proc);
+	CHECK(proc_spawn(&none, &proc, NULL) == -ENOENT && proc.pidfd == -1);
+	CHECK(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
+}
+
+/* As a user who has no other process, where we can be one; the limit does not hold for root. */
+static int become_somebody(rlim_t processes)
+{
+	const struct rlimit limit = { processes, processes };
+
+	if (setrlimit(RLIMIT_NPROC, &limit) < 0)
+		return -1;
+	return geteuid() == 0 && (setgroups(0, NULL) < 0 || setresuid(61234, 61234, 61234) < 0);
+}
+
+static bool is_told_no_more(bool is_orphan)
+{
+	struct resoluto_err err = { 0 };
+	struct proc proc = PROC_NONE;
+	const struct proc_options options = { .argv = ARGV("true"), .is_orphan = is_orphan };
+
+	return proc_spawn(&options, &proc, &err) == -EAGAIN && strstr(err.text, "ulimit -u") &&
+	       proc.pidfd == -1;
+}
+
+static int spawn_without_any_process(void)
+{
+	return become_somebody(0) == 0 && is_told_no_more(false) && is_told_no_more(true) ? 0 : 1;
+}
+
+/* Ourselves and the one between: the orphan is the one too many. */
+static int spawn_with_one_process(void)
+{
+	return become_somebody(2) == 0 && is_told_no_more(true) ? 0 : 1;
+}
+
+static void tells_that_there_are_no_more_processes(void)
+{
+	CHECK(in_child(spawn_without_any_process) == 0);
+	if (geteuid() == 0)
+		CHECK(in_child(spawn_with_one_process) == 0);
+	/* No zombie is left. */
+	CHECK(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
+}
+
 int main(void)
 {
 	/* A directory that cannot be searched would turn "no such program" into "not allowed". */
@@ -408,5 +500,8 @@ int main(void)
 	RUN(keeps_what_fits_of_much_output);
 	RUN(waits_for_no_grandchild);
 	RUN(names_a_process_by_its_start);
+	RUN(an_orphan_is_not_ours_to_reap);
+	RUN(an_orphan_gets_its_descriptors_and_tells_what_fails);
+	RUN(tells_that_there_are_no_more_processes);
 	return check_done();
 }

@@ -37,9 +37,31 @@ static const struct {
 	{ { "run", "--memroy=1Gi", "--", "true" }, "did you mean --memory?" },
 	{ { "run", "--backend=k8s", "--", "true" }, "--backend k8s is not yet in this version" },
 	{ { "run", "--runtime=kata", "--", "true" }, "--runtime kata is not yet in this version" },
-	{ { "run", "--egress=example.org", "--", "true" }, "--egress is not yet in this version" },
+	{ { "run", "--egress-learn", "--egress=example.org", "--", "true" },
+	  "such a run is allowed nothing" },
+	{ { "run", "--egress-wide", "--", "true" }, "allows nothing by itself" },
 	{ { "run", "--output=x", "--", "true" }, "no place to land" },
-	{ { "attach", "run-1" }, "attach: this command is not yet in this version" },
+	{ { "store", "ls" }, "store: this command is not yet in this version" },
+	{ { "attach" }, "missing: [OPTION]... ID" },
+	{ { "attach", "a", "b" }, "stray word 'b'" },
+	{ { "attach", "--from", "-1", "run-1" }, "--from: '-1' is not a whole number" },
+	{ { "attach", "--from=1e3", "run-1" }, "'1e3' is not a whole number" },
+	{ { "attach", "--from=99999999999999999999", "run-1" }, "is not a whole number" },
+	{ { "logs", "--stream", "stdin", "run-1" }, "is none of: stdout, stderr" },
+	{ { "logs", "--tail", "x", "run-1" }, "is not a whole number" },
+	{ { "kill", "--signal", "NONE", "run-1" }, "'NONE' is no signal" },
+	{ { "kill", "--signal", "64", "run-1" }, "'64' is no signal" },
+	{ { "kill" }, "missing: [OPTION]... ID..." },
+	{ { "collect", "run-1" }, "name one with --workspace" },
+	{ { "rm" }, "missing: [OPTION]... ID..." },
+	{ { "ps", "x" }, "stray word 'x'" },
+	{ { "sweep", "--older", "soon" }, "--older" },
+	{ { "run", "--detach", "--output-dir=d", "--output=x", "--", "true" },
+	  "collect ID --workspace DIR" },
+	{ { "run", "--detach", "--timings", "--", "true" }, "give it to attach or wait" },
+	{ { "run", "--detach", "--max-output=1Ki", "--", "true" }, "give it to attach or wait" },
+	{ { "wait", "--max-output=1Ki", "run-1" }, "--max-output without --json" },
+	{ { "run", "--detach", "--path=x", "--", "true" }, "give one with --workspace" },
 	{ { "image" }, "no command" },
 	{ { "image", "lx" }, "did you mean ls?" },
 	{ { "image", "build" }, "image build: this command is not yet" },
@@ -262,6 +284,223 @@ static void help_is_the_same_by_all_its_names(void)
 	CHECK(e.code == 2);
 }
 
+static void detach_prints_the_id_and_nothing_else(void)
+{
+	CLEANUP(captured_done) struct captured a = { 0 }, b = { 0 };
+
+	script((struct fake_api){ .result = { .run_id = "run-1" } });
+	a = MAIN("run", "--detach", "--output", "x", "--", "prog");
+	CHECK(a.code == 0 && fake_api.launched == 1 && fake_api.opened == 0);
+	CHECK(!fake_api.options.stream && !fake_api.options.detach_on_hangup);
+	CHECK_STR(a.out, "run-1\n");
+	CHECK_STR(a.errors, "");
+	b = MAIN("run", "--detach", "--json", "--", "prog");
+	CHECK_STR(b.out, "{\"schema\":1,\"run_id\":\"run-1\"}\n");
+}
+
+static void detach_of_what_never_starts_is_told_as_run_does(void)
+{
+	CLEANUP(captured_done) struct captured captured = { 0 };
+
+	script((struct fake_api){ .never_starts = true,
+	                          .result = { .reason = "not-found", .detail = "no prog" } });
+	captured = MAIN("run", "--detach", "--", "prog");
+	CHECK(captured.code == 127);
+	CHECK_STR(captured.out, "");
+	CHECK_STR(captured.errors, "resoluto-sandbox: not-found: no prog\n");
+}
+
+static void a_run_in_the_foreground_outlives_its_terminal(void)
+{
+	CLEANUP(captured_done) struct captured captured = { 0 };
+
+	script((struct fake_api){ .run_code = 1, .result = { .run_id = "run-1" } });
+	captured = MAIN("run", "--", "prog");
+	CHECK(fake_api.options.detach_on_hangup);
+	CHECK(captured.code == 128 + SIGHUP);
+	CHECK(strstr(captured.errors, "attach run-1"));
+}
+
+static void attach_ends_as_the_program_did(void)
+{
+	CLEANUP(captured_done) struct captured a = { 0 }, b = { 0 };
+
+	script((struct fake_api){ .result = { .ran = true, .exit_code = 9 }, .out = "text" });
+	a = MAIN("attach", "--from", "12", "run-1");
+	CHECK(a.code == 9 && fake_api.opened == 0);
+	CHECK_STR(a.out, "text");
+	CHECK(fake_api.follow.from_seq == 12 && fake_api.follow.stop_fd > 2);
+	CHECK(!fake_api.follow.until_now && !fake_api.follow.is_read_only);
+	script((struct fake_api){
+		.result = { .disposition = RESOLUTO_EXTERNAL, .reason = "shim-killed" },
+		.out = "text",
+		.json = "{}" });
+	b = MAIN("attach", "--json", "--max-output", "1Ki", "run-1");
+	CHECK(b.code == 125 && fake_api.follow.max_output == 1024);
+	CHECK_STR(b.out, "{}\n");
+	CHECK(strstr(b.errors, "shim-killed"));
+}
+
+static void wait_reads_no_output_unless_asked(void)
+{
+	CLEANUP(captured_done) struct captured a = { 0 }, b = { 0 };
+
+	script((struct fake_api){ .result = { .ran = true, .exit_code = 9 }, .out = "text" });
+	a = MAIN("wait", "run-1");
+	CHECK(a.code == 9 && fake_api.follow.from_seq == RESOLUTO_SEQ_END);
+	CHECK_STR(a.out, "");
+	fake_api.json = "{}";
+	b = MAIN("wait", "--json", "run-1");
+	CHECK(b.code == 9 && fake_api.follow.from_seq == 0);
+	CHECK_STR(b.out, "{}\n");
+}
+
+#define LEFT_OUT "\nresoluto-sandbox: stdout: left out 4 bytes behind the first 3 (--max-output)\n"
+
+/* Head and tail of each stream; what lies between them is said where it is missing. */
+static void printed_output_has_its_limit(void)
+{
+	CLEANUP(captured_done) struct captured a = { 0 }, b = { 0 }, c = { 0 }, d = { 0 };
+
+	script((struct fake_api){ .result = { .ran = true, .ok = true, .output_is_complete = true },
+	                          .out = "abcdefghi",
+	                          .errors = "01234" });
+	a = MAIN("run", "--max-output=5", "--", "prog");
+	CHECK(a.code == 0);
+	CHECK_STR(a.out, "abchi");
+	CHECK_STR(a.errors, "01234" LEFT_OUT);
+	b = MAIN("attach", "--max-output=5", "run-1");
+	CHECK_STR(b.out, "abchi");
+	CHECK_STR(b.errors, LEFT_OUT);
+	fake_api.plays_piece = true;
+	c = MAIN("logs", "--max-output=1", "run-1");
+	CHECK_STR(c.errors, "a\nresoluto-sandbox: stderr: left out 1 bytes behind the first 1 "
+	                    "(--max-output)\n");
+	fake_api.run_code = 1; /* left to itself: its readers come later */
+	d = MAIN("run", "--max-output=5", "--", "prog");
+	CHECK_STR(d.out, "abc");
+}
+
+static void logs_choose_stream_and_lines(void)
+{
+	CLEANUP(captured_done) struct captured a = { 0 }, b = { 0 }, c = { 0 };
+
+	script((struct fake_api){ .plays_piece = true, .part_code = 1 });
+	a = MAIN("logs", "--tail", "0", "--stream", "stderr", "run-1");
+	CHECK(a.code == 0 && fake_api.follow.has_tail && fake_api.follow.tail_lines == 0);
+	CHECK(fake_api.follow.tail_streams == RESOLUTO_STREAMS_STDERR);
+	CHECK(fake_api.follow.until_now && fake_api.follow.is_read_only);
+	CHECK_STR(a.out, "");
+	CHECK_STR(a.errors, "a\n");
+	b = MAIN("logs", "-f", "--stream=stdout", "run-1");
+	CHECK(b.code == 0 && !fake_api.follow.until_now && !fake_api.follow.has_tail);
+	CHECK_STR(b.errors, "");
+	c = MAIN("logs", "--json", "run-1");
+	CHECK_STR(c.out, "{\"seq\":5,\"stream\":\"stderr\",\"ts\":1.250000,\"text\":\"a\\n\"}\n");
+	CHECK_STR(c.errors, "");
+}
+
+static void ps_says_how_they_are(void)
+{
+	CLEANUP(captured_done) struct captured a = { 0 }, b = { 0 };
+
+	script((struct fake_api){ .state = RESOLUTO_RUN_ENDED });
+	a = MAIN("ps", "--label", "team=a");
+	CHECK(a.code == 0);
+	CHECK_STR(fake_api.label, "team=a");
+	CHECK(strstr(a.out, "run-1 ") && strstr(a.out, "exit 7") &&
+	      strstr(a.out, "python3  team=a"));
+	CHECK(!strstr(a.out, "resoluto."));
+	b = MAIN("ps", "--json");
+	CHECK(strstr(b.out, "\"exit_code\": 7") && strstr(b.out, "\"team\": \"a\""));
+	CHECK(strstr(b.out, "\"state\": \"ended\"") && b.out[0] == '[');
+}
+
+static void kill_sends_what_is_named(void)
+{
+	CLEANUP(captured_done) struct captured a = { 0 }, b = { 0 }, c = { 0 };
+
+	script((struct fake_api){ .run_text = "it has ended" });
+	a = MAIN("kill", "run-1");
+	CHECK(a.code == 0 && fake_api.signo == SIGTERM);
+	b = MAIN("kill", "--signal", "sigusr1", "run-1");
+	CHECK(b.code == 0 && fake_api.signo == SIGUSR1);
+	fake_api.part_code = -ESRCH;
+	c = MAIN("kill", "--signal=9", "run-1");
+	CHECK(c.code == 125 && fake_api.signo == SIGKILL);
+	CHECK_STR(c.errors, "resoluto-sandbox: kill: it has ended\n");
+}
+
+static void collect_names_what_came_back(void)
+{
+	CLEANUP(captured_done) struct captured a = { 0 }, b = { 0 }, c = { 0 };
+
+	script((struct fake_api){ .run_text = "no outputs" });
+	a = MAIN("collect", "run-1", "--workspace", "here");
+	CHECK(a.code == 0);
+	CHECK_STR(fake_api.directory, "here");
+	CHECK_STR(a.out, "out/a\\x1bb\n");
+	b = MAIN("collect", "--json", "--workspace=here", "run-1");
+	CHECK_STR(b.out, "{\"schema\":1,\"run_id\":\"run-1\",\"artifacts\":[\"out/a\\u001Bb\"],"
+	                 "\"result\":{\"score\":1}}\n");
+	fake_api.part_code = -ENODATA;
+	c = MAIN("collect", "--workspace=here", "run-1");
+	CHECK(c.code == 125);
+	CHECK_STR(c.errors, "resoluto-sandbox: collect: no outputs\n");
+}
+
+static void rm_spares_what_is_alive(void)
+{
+	CLEANUP(captured_done) struct captured a = { 0 }, b = { 0 }, c = { 0 };
+
+	script((struct fake_api){ .state = RESOLUTO_RUN_RUNNING });
+	a = MAIN("rm", "run-1");
+	CHECK(a.code == 125 && fake_api.destroyed == 0 && fake_api.opened == 0);
+	CHECK(strstr(a.errors, "run run-1 is running; wait for it, kill it, or rm --force"));
+	b = MAIN("rm", "--force", "run-1");
+	CHECK(b.code == 0 && fake_api.destroyed == 1);
+	fake_api.state = RESOLUTO_RUN_ENDED;
+	c = MAIN("rm", "none", "run-1");
+	CHECK(c.code == 125 && fake_api.destroyed == 2); /* the other one all the same */
+	CHECK_STR(c.errors, "resoluto-sandbox: rm: there is no run 'none'\n");
+}
+
+static void sweep_prints_what_it_removed(void)
+{
+	CLEANUP(captured_done) struct captured a = { 0 }, b = { 0 };
+
+	script((struct fake_api){ .run_text = "cannot remove one" });
+	a = MAIN("sweep", "--label", "team=a", "--older", "2h");
+	CHECK(a.code == 0 && fake_api.sweep.older_ms == 2 * 3600 * 1000);
+	CHECK_STR(fake_api.label, "team=a");
+	CHECK_STR(a.out, "run-1\n");
+	fake_api.part_code = -EACCES;
+	b = MAIN("sweep", "--json");
+	CHECK(b.code == 125);
+	CHECK_STR(b.out, "{\"schema\":1,\"removed\":[\"run-1\"]}\n");
+	CHECK(strstr(b.errors, "cannot remove one"));
+}
+
+static void an_unknown_id_is_said_plainly(void)
+{
+	static const char *const commands[][5] = {
+		{ "attach", "run-9" }, { "wait", "run-9" }, { "logs", "run-9" },
+		{ "kill", "run-9" },   { "rm", "run-9" },   { "collect", "--workspace=d", "run-9" },
+	};
+
+	script((struct fake_api){ 0 });
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		CLEANUP(captured_done) struct captured captured = capture_main(commands[i]);
+		char want[128];
+
+		snprintf(want, sizeof(want), "resoluto-sandbox: %s: there is no run 'run-9'\n",
+		         commands[i][0]);
+		CHECK(captured.code == 125);
+		CHECK_STR(captured.errors, want);
+		CHECK_STR(captured.out, "");
+	}
+}
+
 int main(void)
 {
 	(void) signal(SIGPIPE, SIG_IGN);
@@ -279,5 +518,18 @@ int main(void)
 	RUN(an_image_that_is_not_there_is_125);
 	RUN(version_is_one_line);
 	RUN(help_is_the_same_by_all_its_names);
+	RUN(detach_prints_the_id_and_nothing_else);
+	RUN(detach_of_what_never_starts_is_told_as_run_does);
+	RUN(a_run_in_the_foreground_outlives_its_terminal);
+	RUN(attach_ends_as_the_program_did);
+	RUN(wait_reads_no_output_unless_asked);
+	RUN(printed_output_has_its_limit);
+	RUN(logs_choose_stream_and_lines);
+	RUN(ps_says_how_they_are);
+	RUN(kill_sends_what_is_named);
+	RUN(collect_names_what_came_back);
+	RUN(rm_spares_what_is_alive);
+	RUN(sweep_prints_what_it_removed);
+	RUN(an_unknown_id_is_said_plainly);
 	return check_done();
 }

@@ -132,9 +132,9 @@ static void runs_are_alive_kept_or_dead(void)
 	CHECK(mkdtemp(state) != NULL);
 	CHECK(leftovers_count(state, &count, NULL) == 0);
 	CHECK(count.alive == 0 && count.dead == 0);
-	alive = make_run(state, "alive", "{\"keep\": true}", true);
-	kept = make_run(state, "kept", "{\"keep\": true}", false);
-	dead = make_run(state, "dead", "{\"keep\": false}", false);
+	alive = make_run(state, "alive", "{\"schema\": 1, \"keep\": true}", true);
+	kept = make_run(state, "kept", "{\"schema\": 1, \"keep\": true}", false);
+	dead = make_run(state, "dead", "{\"schema\": 1, \"keep\": false}", false);
 	snprintf(doomed, sizeof(doomed), "%s/runs/.doomed-x", state);
 	CHECK(mkdir(doomed, 0700) == 0);
 	CHECK(leftovers_count(state, &count, NULL) == 0);

@@ -5,13 +5,14 @@
  * fake_api.h - the library's calls as the command line sees them, played by the test.
  *
  * resoluto_sandbox_run() records what it was asked, plays the script, and returns what the test
- * wants.
+ * wants.  There is one run, "run-1", for those who attach.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "resoluto/sandbox.h"
+#include "runtime/microvm/host.h"
 
 enum { FAKE_WORDS = 16 };
 
@@ -23,6 +24,11 @@ struct fake_api {
 	const char *out, *errors;      /* streamed, if there is a stream */
 	const char *json;
 	int image_code; /* of every image call */
+	int part_code; /* of launch, drive (1: it goes on), collect, signal, destroy, list, sweep */
+	bool never_starts; /* launch: only a result */
+	enum resoluto_run_state state;
+	bool plays_piece; /* drive: one piece of output, "a\n" of stderr, number 5, to on_event */
+	struct host_kvm kvm;
 	/* record */
 	unsigned runs;
 	struct resoluto_run_options options; /* lists and strings are only valid while it runs */
@@ -31,6 +37,12 @@ struct fake_api {
 	int stream_code; /* the first negative one */
 	char image_words[2][64];
 	enum resoluto_pull pull;
+	char attached[64], directory[64];
+	struct resoluto_follow_options follow;
+	struct resoluto_sweep_options sweep;
+	char label[64]; /* the first of a list or sweep */
+	int signo;
+	unsigned opened, launched, destroyed;
 };
 
 extern struct fake_api fake_api;

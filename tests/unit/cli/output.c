@@ -153,7 +153,9 @@ static void two_stops_end_the_wait_for_a_reader(void)
 	CHECK(signals_open(&signals, NULL) == 0);
 	raise(SIGINT);
 	raise(SIGINT);
-	output = (struct output){ { pair[1], pair[1] }, signals.wake_fd, GRACE_MS, 0 };
+	output = (struct output){ .fds = { pair[1], pair[1] },
+		                  .wake_fd = signals.wake_fd,
+		                  .grace_ms = GRACE_MS };
 	CHECK(output_write(&output, false, bytes, MUCH) == -ECANCELED);
 	signals_close(&signals);
 	close(pair[0]);
@@ -171,12 +173,59 @@ static void one_stop_gives_a_reader_the_grace_time(void)
 	CHECK(pipe2(pair, O_CLOEXEC) == 0);
 	CHECK(signals_open(&signals, NULL) == 0);
 	raise(SIGINT);
-	output = (struct output){ { pair[1], pair[1] }, signals.wake_fd, GRACE_MS, 0 };
+	output = (struct output){ .fds = { pair[1], pair[1] },
+		                  .wake_fd = signals.wake_fd,
+		                  .grace_ms = GRACE_MS };
 	CHECK(output_write(&output, false, bytes, MUCH) == -ECANCELED);
 	CHECK(clock_mono_ms() - began >= GRACE_MS);
 	signals_close(&signals);
 	close(pair[0]);
 	close(pair[1]);
+}
+
+/* The run keeps its output: what a terminal that has gone cannot show must not stop it. */
+static void after_a_hangup_all_is_thrown_away_at_once(void)
+{
+	CLEANUP(mem_free) char *bytes = calloc(1, MUCH);
+	struct signals signals = SIGNALS_NONE;
+	struct output output;
+	unsigned char byte = 0;
+	int pair[2];
+
+	CHECK(pipe2(pair, O_CLOEXEC) == 0);
+	CHECK(signals_open(&signals, NULL) == 0);
+	CHECK(!signals_has_hung_up());
+	output = (struct output){ .fds = { pair[1], pair[1] },
+		                  .wake_fd = signals.wake_fd,
+		                  .grace_ms = 60000 };
+	raise(SIGHUP);
+	CHECK(signals_has_hung_up() && signals_last_stop() == SIGHUP && signals_stop_count() == 0);
+	CHECK(output_write(&output, false, bytes, MUCH) == 0 && output.code == 0);
+	CHECK(read(signals.forward_fd, &byte, 1) == 1 && byte == SIGHUP);
+	signals_close(&signals);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+/* Nobody sent SIGHUP; the terminal is gone all the same. */
+static void a_terminal_that_is_gone_is_a_hangup(void)
+{
+	struct signals signals = SIGNALS_NONE;
+	struct output output = { .is_tty = { true, true } };
+	unsigned char byte = 0;
+	int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), slave;
+
+	CHECK(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+	slave = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
+	CHECK(slave >= 0 && isatty(slave));
+	close(master);
+	CHECK(signals_open(&signals, NULL) == 0);
+	output.fds[0] = output.fds[1] = slave;
+	output.wake_fd = signals.wake_fd;
+	CHECK(output_write(&output, true, "lost", 4) == 0 && signals_has_hung_up());
+	CHECK(read(signals.forward_fd, &byte, 1) == 1 && byte == SIGHUP);
+	signals_close(&signals);
+	close(slave);
 }
 
 int main(void)
@@ -190,5 +239,7 @@ int main(void)
 	RUN(what_was_ignored_stays_ignored);
 	RUN(two_stops_end_the_wait_for_a_reader);
 	RUN(one_stop_gives_a_reader_the_grace_time);
+	RUN(after_a_hangup_all_is_thrown_away_at_once);
+	RUN(a_terminal_that_is_gone_is_a_hangup);
 	return check_done();
 }

@@ -64,8 +64,10 @@ static void everything_reaches_the_library(void)
 	     "--cpus=1.5", "--disk=2Gi", "--id=id", "--label=a=b", "--deadline=1m",
 	     "--dead-after=2m", "--drain-timeout=3s", "--max-output=4Ki", "--keep",
 	     "--no-redact-patterns", "--backend=local", "--runtime=microvm", "--flavor=plain",
-	     "--cold");
+	     "--cold", "--quota=bytes=1Gi", "--quota", "ratio=9", "--quota=bytes=2Gi");
 	CHECK_STR(f.err.text, "");
+	CHECK(options->quotas.bytes == 2ull << 30 && options->quotas.ratio == 9);
+	CHECK(options->quotas.objects == 0);
 	CHECK_STR(options->image, "img");
 	CHECK(options->pull == RESOLUTO_PULL_ALWAYS);
 	CHECK_STR(options->platform, "linux/arm64");
@@ -168,6 +170,9 @@ static const struct {
 	{ { "--exclude=x" }, "--workspace" },
 	{ { "--protect=x" }, "--workspace" },
 	{ { "-i", "--stdin=file" }, "one standard input" },
+	{ { "--quota=byte=1" }, "--quota: 'byte' is no quota: there are bytes, objects, " },
+	{ { "--quota=ratio" }, "--quota: ratio needs a value, as in ratio=1100" },
+	{ { "--quota=members=0" }, "--quota: '0' is no value for members" },
 };
 
 static void what_does_not_go_together_is_refused(void)

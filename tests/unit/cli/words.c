@@ -147,11 +147,39 @@ static void a_failed_sandbox_says_why(void)
 	             "resoluto-sandbox: the last lines of its console:\n  | a\\x1b\n  | b\n");
 }
 
-static void lost_output_is_told(void)
+static void a_detail_without_a_reason_is_told(void)
 {
-	check_result(
-		(struct resoluto_result){ .ran = true, .ok = true, .detail = "output was lost" },
-		"resoluto-sandbox: output was lost\n");
+	check_result((struct resoluto_result){ .ran = true,
+	                                       .signal = 9,
+	                                       .detail = "killed by signal 9" },
+	             "resoluto-sandbox: killed by signal 9\n");
+}
+
+static void print_all_warnings(FILE *out, const void *what)
+{
+	failure_print_warnings(out, what, true);
+}
+
+static void print_warnings(FILE *out, const void *what)
+{
+	failure_print_warnings(out, what, false);
+}
+
+static void missing_output_is_told_to_everybody(void)
+{
+	char *warnings[] = { "clock-rate: fast", "output-incomplete: a\033b", NULL };
+	struct resoluto_result result = { .ran = true, .ok = true, .warnings = warnings };
+	CLEANUP(mem_free) char *some = written_by(print_warnings, &result);
+	CLEANUP(mem_free) char *all = written_by(print_all_warnings, &result);
+	CLEANUP(mem_free) char *none = NULL;
+
+	CHECK_STR(some, "resoluto-sandbox: output-incomplete: a\\x1bb\n");
+	CHECK_STR(all, "resoluto-sandbox: clock-rate: fast\n"
+	               "resoluto-sandbox: output-incomplete: a\\x1bb\n");
+	/* Only the guest says so. */
+	result.output_is_complete = true;
+	none = written_by(print_warnings, &result);
+	CHECK_STR(none, "");
 }
 
 static void our_own_stop_is_no_news(void)
@@ -206,7 +234,8 @@ int main(void)
 	RUN(the_systems_words_follow_where_they_help);
 	RUN(a_program_that_fails_is_not_our_failure);
 	RUN(a_failed_sandbox_says_why);
-	RUN(lost_output_is_told);
+	RUN(a_detail_without_a_reason_is_told);
+	RUN(missing_output_is_told_to_everybody);
 	RUN(our_own_stop_is_no_news);
 	RUN(progress_fits_the_terminal);
 	RUN(timings_are_a_table);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
@@ -42,6 +43,59 @@ static void any_other_fault_fails_at_once(void)
 	CHECK(canary_judge(&store, 1) == CANARY_FAILED);
 	CHECK(canary_judge(&both, 1) == CANARY_FAILED);
 	CHECK(canary_judge(&unproven, 1) == CANARY_FAILED);
+}
+
+static struct canary with_egress(enum canary_outcome refused, enum canary_outcome allowed,
+                                 enum canary_outcome address)
+{
+	struct canary canary = canary_of(CANARY_BLOCKED, CANARY_BLOCKED, true);
+
+	canary.has_egress = true;
+	canary.egress = (struct canary_egress){ .refused = { .outcome = refused },
+		                                .allowed = { .outcome = allowed },
+		                                .address = { .outcome = address } };
+	return canary;
+}
+
+static void with_egress_names_must_mean_what_they_should(void)
+{
+	struct canary good = with_egress(CANARY_BLOCKED, CANARY_BLOCKED, CANARY_BLOCKED);
+	struct canary refused = with_egress(CANARY_REACHABLE, CANARY_BLOCKED, CANARY_BLOCKED);
+	struct canary allowed = with_egress(CANARY_BLOCKED, CANARY_REACHABLE, CANARY_BLOCKED);
+	struct canary unproven = with_egress(CANARY_BLOCKED, CANARY_UNPROVEN, CANARY_BLOCKED);
+	struct canary address = with_egress(CANARY_BLOCKED, CANARY_BLOCKED, CANARY_REACHABLE);
+	struct canary unasked = with_egress(CANARY_BLOCKED, CANARY_BLOCKED, CANARY_UNPROVEN);
+
+	CHECK(canary_judge(&good, 1) == CANARY_PASSED);
+	CHECK(canary_judge(&refused, 1) == CANARY_FAILED);
+	CHECK(canary_judge(&allowed, 1) == CANARY_FAILED);
+	CHECK(canary_judge(&unproven, 1) == CANARY_FAILED);
+	CHECK(canary_judge(&unasked, 1) == CANARY_FAILED);
+	CHECK(canary_judge(&address, 1) == CANARY_AGAIN);
+	CHECK(canary_judge(&address, CANARY_TRIES) == CANARY_FAILED);
+	address.has_egress = false;
+	CHECK(canary_judge(&address, 1) == CANARY_PASSED);
+}
+
+static enum canary_outcome judge_name(bool is_allowed, int answer, uint8_t first)
+{
+	const uint8_t address[4] = { first, 18, 0, 2 };
+	struct canary_probe probe = { .name = "x" };
+
+	canary_judge_name("a.example", is_allowed, answer, address, &probe);
+	CHECK(strncmp(probe.detail, "a.example: ", 11) == 0 && probe.detail[11]);
+	return probe.outcome;
+}
+
+static void an_answer_to_a_name_is_judged(void)
+{
+	CHECK(judge_name(true, 1, 198) == CANARY_BLOCKED);
+	CHECK(judge_name(true, 1, 93) == CANARY_REACHABLE);
+	CHECK(judge_name(true, 0, 0) == CANARY_REACHABLE);
+	CHECK(judge_name(false, 0, 0) == CANARY_BLOCKED);
+	CHECK(judge_name(false, 1, 198) == CANARY_REACHABLE);
+	CHECK(judge_name(true, -ETIMEDOUT, 0) == CANARY_UNPROVEN);
+	CHECK(judge_name(false, -ETIMEDOUT, 0) == CANARY_UNPROVEN);
 }
 
 /* A port of loopback that answers, or (not listening) that does not. */
@@ -99,6 +153,8 @@ int main(void)
 	RUN(all_closed_and_stored_passes);
 	RUN(what_still_answers_is_asked_again_but_not_for_ever);
 	RUN(any_other_fault_fails_at_once);
+	RUN(with_egress_names_must_mean_what_they_should);
+	RUN(an_answer_to_a_name_is_judged);
 	RUN(a_connection_that_works_is_seen);
 	RUN(a_refused_connection_is_blocked);
 	RUN(a_name_is_no_address);

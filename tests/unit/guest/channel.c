@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/crc32c.h"
 #include "base/io.h"
 #include "check.h"
@@ -57,6 +58,15 @@ static void host_sends_u32(int fd, uint8_t type, uint32_t stream, uint32_t value
 	CHECK(write_all(fd, out.data, out.len) == 0);
 }
 
+static void host_tells_time(struct wire *wire, uint64_t wall_ns, uint64_t raw_ns)
+{
+	CLEANUP(buf_done) struct buf out = BUF_INIT(FRAME_MAX);
+	const struct frame_clock clock = { .wall_ns = wall_ns, .raw_ns = raw_ns };
+
+	CHECK(frame_add_clock(&out, &clock) == 0);
+	CHECK(write_all(wire->control, out.data, out.len) == 0);
+}
+
 static void greet(struct wire *wire)
 {
 	host_sends_u32(wire->control, FRAME_HELLO, 0, FRAME_VERSION);
@@ -82,7 +92,6 @@ static struct frame host_reads(int fd, struct buf *in)
 static void both_say_hello_and_the_job_comes(void)
 {
 	CLEANUP(wire_done) struct wire wire;
-	uint64_t clock_ns = 0;
 	uint32_t version;
 	struct frame frame;
 
@@ -94,12 +103,60 @@ static void both_say_hello_and_the_job_comes(void)
 	frame = host_reads(wire.conduit, &wire.conduit_in);
 	CHECK(frame.type == FRAME_HELLO);
 	host_sends_u32(wire.control, FRAME_HELLO, 0, FRAME_VERSION);
-	clock_ns = 77;
-	host_sends(wire.control, FRAME_CLOCK, 0, &clock_ns, sizeof(clock_ns));
+	host_tells_time(&wire, 77, 78);
 	host_sends(wire.control, FRAME_JOB, 0, "{}", 2);
 	CHECK(channel_await_job(&wire.channel, NULL) == 0);
-	CHECK(wire.channel.clock_ns == 77);
+	CHECK(wire.channel.has_clock && wire.channel.clock_asked == 0);
+	CHECK(wire.channel.clock.host_wall == 77 && wire.channel.clock.host_raw == 78);
 	CHECK_STR(wire.channel.job.data, "{}");
+}
+
+static void the_time_is_told_between_question_and_answer(void)
+{
+	CLEANUP(wire_done) struct wire wire;
+	const struct clock_sample *clock = &wire.channel.clock;
+	const int64_t before = (int64_t) clock_raw_ns();
+	struct frame frame;
+
+	wire_open(&wire);
+	greet(&wire);
+	CHECK(channel_ask_clock(&wire.channel, NULL) == 0);
+	frame = host_reads(wire.control, &wire.control_in);
+	CHECK(frame.type == FRAME_CLOCK && frame.len == 0 && frame.flags == 0);
+	host_tells_time(&wire, 1, INT64_MAX / 2);
+	CHECK(!wire.channel.has_clock && wire.channel.clock_asked >= before);
+	CHECK(channel_receive(&wire.channel, NULL) == 0);
+	CHECK(wire.channel.has_clock && clock->host_wall == 1 && clock->host_raw == INT64_MAX / 2);
+	CHECK(clock->asked >= before && clock->got > clock->asked);
+	CHECK(clock->got <= (int64_t) clock_raw_ns() && clock->wall <= (int64_t) clock_wall_ns());
+}
+
+/* Nobody knows how long it was under way; and it ends nothing. */
+static void a_time_that_nobody_asked_for_is_not_taken(void)
+{
+	CLEANUP(wire_done) struct wire wire;
+
+	wire_open(&wire);
+	greet(&wire);
+	host_tells_time(&wire, 1, 2);
+	CHECK(channel_receive(&wire.channel, NULL) == 0 && !wire.channel.has_clock);
+	CHECK(channel_ask_clock(&wire.channel, NULL) == 0);
+	host_tells_time(&wire, 3, 4);
+	host_tells_time(&wire, 5, 6);
+	CHECK(channel_receive(&wire.channel, NULL) == 0);
+	CHECK(wire.channel.has_clock && wire.channel.clock.host_wall == 3);
+}
+
+static void a_job_before_the_time_is_refused(void)
+{
+	CLEANUP(wire_done) struct wire wire;
+	struct resoluto_err err = { 0 };
+
+	wire_open(&wire);
+	CHECK(channel_say_hello(&wire.channel, NULL) == 0);
+	host_sends_u32(wire.control, FRAME_HELLO, 0, FRAME_VERSION);
+	host_sends(wire.control, FRAME_JOB, 0, "{}", 2);
+	CHECK(channel_await_job(&wire.channel, &err) == -EPROTO && strstr(err.text, "time"));
 }
 
 static void a_job_may_be_split(void)
@@ -138,7 +195,11 @@ static void what_does_not_fit_ends_it(void)
 		{ "signal 0", false, FRAME_SIGNAL, 0, "\0\0\0\0", 4 },
 		{ "signal 64", false, FRAME_SIGNAL, 0, "\x40\0\0\0", 4 },
 		{ "half a signal", false, FRAME_SIGNAL, 0, "\x01\0", 2 },
-		{ "half a clock", false, FRAME_CLOCK, 0, "1234", 4 },
+		{ "half a clock", false, FRAME_CLOCK, 0, "12345678", 8 },
+		{ "a time after all times", false, FRAME_CLOCK, 0,
+		  "\0\0\0\0\0\0\0\x80\0\0\0\0\0\0\0\0", 16 },
+		{ "a counter beyond its end", false, FRAME_CLOCK, 0,
+		  "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x40", 16 },
 		{ "an answer to nothing", true, FRAME_ACK, 1, "", 0 },
 		{ "a refusal of nothing", true, FRAME_NAK, 1, "\1\0\0\0", 4 },
 		{ "stdin on conduit", true, FRAME_STDIN, 0, "x", 1 },
@@ -338,6 +399,9 @@ int main(void)
 {
 	(void) signal(SIGPIPE, SIG_IGN);
 	RUN(both_say_hello_and_the_job_comes);
+	RUN(the_time_is_told_between_question_and_answer);
+	RUN(a_time_that_nobody_asked_for_is_not_taken);
+	RUN(a_job_before_the_time_is_refused);
 	RUN(a_job_may_be_split);
 	RUN(what_does_not_fit_ends_it);
 	RUN(no_hello_or_another_version);

@@ -40,15 +40,54 @@ static void the_least_job_has_the_defaults(void)
 	CHECK_STR(job.probe_host, "1.1.1.1");
 	CHECK(job.probe_port == 80 && job.drain_timeout_ms == JOB_DRAIN_MS);
 	CHECK(!job.boot_ids && !job.image_version);
-	CHECK(!job.has_stdin && !job.has_scratch && job.redacts_patterns && !job.has_object_store);
+	CHECK(!job.has_stdin && !job.has_scratch && !job.has_inbox && job.redacts_patterns &&
+	      !job.has_object_store);
 	CHECK(job.argv.count == 1 && job.env.count == 0 && job.redact.count == 0);
+}
+
+static void names_come_with_egress_alone(void)
+{
+	CLEANUP(job_done)
+	struct job job = parse(
+		"{\"schema\":1,\"egress\":{\"patterns\":[\"a.example:443\","
+		"\"*.b.example:8443\"],\"learn\":false,\"wide\":false},\"env\":{"
+		"\"RESOLUTO_RUN_ID\":\"r\",\"RESOLUTO_WORKLOAD_ARGV\":\"[\\\"sh\\\"]\"}}");
+	CLEANUP(job_done) struct job none = parse(ENV(""));
+
+	CHECK(job.has_egress && job.egress.count == 2 && !job.egress.is_learning);
+	CHECK_STR(job.egress.patterns[1].name.text, "b.example");
+	CHECK(!none.has_egress && none.egress.count == 0);
+}
+
+static void check_bad_egress(const char *egress)
+{
+	CLEANUP(job_done) struct job job;
+	char json[512];
+	struct resoluto_err err = { 0 };
+
+	snprintf(json, sizeof(json),
+	         "{\"schema\":1,\"egress\":%s,\"env\":{\"RESOLUTO_RUN_ID\":\"r\","
+	         "\"RESOLUTO_WORKLOAD_ARGV\":\"[\\\"sh\\\"]\"}}",
+	         egress);
+	CHECK(job_parse(json, strlen(json), &job, &err) == -EINVAL);
+	CHECK(strstr(err.text, "egress"));
+}
+
+static void names_that_are_none_are_refused(void)
+{
+	check_bad_egress("{}");
+	check_bad_egress("{\"patterns\":7}");
+	check_bad_egress("{\"patterns\":[7]}");
+	check_bad_egress("{\"patterns\":[\"1.2.3.4\"]}");
+	check_bad_egress("{\"patterns\":[\"*.com\"]}");
 }
 
 static void all_of_it_is_read(void)
 {
 	CLEANUP(job_done)
 	struct job job = parse(
-		"{\"schema\":1,\"stdin\":true,\"scratch\":true,\"redact\":[\"s1\",\"s2\"],\"env\":{"
+		"{\"schema\":1,\"stdin\":true,\"scratch\":true,\"inbox\":true,\"redact\":[\"s1\","
+		"\"s2\"],\"env\":{"
 		"\"RESOLUTO_RUN_ID\":\"r\",\"RESOLUTO_NODE_ID\":\"n\","
 		"\"RESOLUTO_WORKLOAD_ARGV\":\"[\\\"sh\\\", \\\"-c\\\", \\\"\\\\u00e9\\\"]\","
 		"\"RESOLUTO_WORKSPACE_DIR\":\"/w\",\"RESOLUTO_WORKLOAD_CWD\":\"/"
@@ -70,7 +109,8 @@ static void all_of_it_is_read(void)
 	CHECK(job.output_paths.count == 1 && job.setup_argv.count == 1 &&
 	      job.cleanup_argv.count == 2);
 	CHECK(job.probe_port == 443 && job.drain_timeout_ms == 0);
-	CHECK(job.has_stdin && job.has_scratch && !job.redacts_patterns && job.has_object_store);
+	CHECK(job.has_stdin && job.has_scratch && job.has_inbox && !job.redacts_patterns &&
+	      job.has_object_store);
 	CHECK(job.redact.count == 2);
 	CHECK_STR(job.boot_ids, "x");
 	CHECK_STR(job.image_version, "0.1.0");
@@ -136,6 +176,8 @@ static void a_refused_job_still_has_its_name(void)
 int main(void)
 {
 	RUN(the_least_job_has_the_defaults);
+	RUN(names_come_with_egress_alone);
+	RUN(names_that_are_none_are_refused);
 	RUN(all_of_it_is_read);
 	RUN(the_program_sees_nothing_of_ours);
 	RUN(what_is_no_job);

@@ -64,6 +64,20 @@ static void names_come_with_their_group_and_home(void)
 	CHECK_STR(user.home, "/home/sandbox");
 }
 
+static void the_default_name_is_not_given_twice(void)
+{
+	static const char ours[] = "sandbox:x:1000:1000::/home/sandbox:/bin/sh\n";
+	static const char elsewhere[] = "sandbox:x:77:77::/:/bin/sh\n";
+	struct user user;
+
+	CHECK(user_resolve("4242", ours, "", &user, NULL) == 0);
+	CHECK_STR(user.name, "sandbox4242");
+	CHECK(user_resolve("", ours, "", &user, NULL) == 0);
+	CHECK_STR(user.name, "sandbox");
+	CHECK(user_resolve("", elsewhere, "", &user, NULL) == 0 && user.uid == 1000);
+	CHECK_STR(user.name, "sandbox1000");
+}
+
 static void numbers_need_no_line(void)
 {
 	struct user user = resolve("500");
@@ -128,6 +142,7 @@ int main(void)
 	RUN(nobody_in_particular_is_the_default);
 	RUN(root_by_any_name_is_the_default);
 	RUN(names_come_with_their_group_and_home);
+	RUN(the_default_name_is_not_given_twice);
 	RUN(numbers_need_no_line);
 	RUN(a_group_may_be_named);
 	RUN(what_the_image_does_not_know);

@@ -82,6 +82,8 @@ static void a_run_in_order_is_taken(void)
 	CHECK(action.what == DEMUX_STARTED && action.len == 2);
 	CHECK(give_u32(DEMUX_CONTROL, FRAME_CREDIT, 0, 77) == 0);
 	CHECK(action.what == DEMUX_CREDIT && action.number == 77);
+	CHECK(give(DEMUX_CONTROL, FRAME_CLOCK, 0, 0, NULL, 0) == 0 && action.what == DEMUX_CLOCK);
+	CHECK(give(DEMUX_CONTROL, FRAME_CLOCK, 0, 0, NULL, 0) == 0 && action.what == DEMUX_CLOCK);
 	CHECK(put(2, "events-000001.jsonl", "{}\n") == 0);
 	CHECK(put(3, "outbox/output.tar.gz", "archive") == 0);
 	CHECK(put(4, "result.json", "{}") == 0);
@@ -108,6 +110,8 @@ static void frames_stay_on_their_port(void)
 	greeted();
 	CHECK(give(DEMUX_CONTROL, FRAME_PUT_DATA, 0, 1, "x", 1) == -EPROTO);
 	CHECK(give(DEMUX_CONTROL, FRAME_JOB, 0, 0, "{}", 2) == -EPROTO);
+	CHECK(give(DEMUX_CONTROL, FRAME_CLOCK, 0, 0, "12345678", 8) == -EPROTO);
+	CHECK(give(DEMUX_CONDUIT, FRAME_CLOCK, 0, 0, NULL, 0) == -EPROTO);
 	CHECK(give(DEMUX_CONDUIT, FRAME_STARTED, 0, 0, "{}", 2) == -EPROTO);
 	CHECK(give(DEMUX_CONDUIT, FRAME_ACK, 0, 1, NULL, 0) == -EPROTO);
 	CHECK(give(DEMUX_CONDUIT, FRAME_DESTROY, 0, 0, NULL, 0) == -EPROTO);

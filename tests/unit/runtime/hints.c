@@ -132,6 +132,8 @@ static struct shim *shim_with_port(int *ret_guest)
 	shim->qemu = PROC_NONE;
 	for (int i = 0; i < DEMUX_PUTS_MAX; i++)
 		shim->store.writers[i] = LOCAL_WRITER_NONE;
+	shim->store.limits = quota_limits(NULL);
+	shim->store.room = UINT64_MAX;
 	shim->store.prefix_fd = -1; /* so each object is refused */
 	CHECK(channel_watch(&shim->conduit, shim->loop) == 0);
 	*ret_guest = pair[1];
@@ -212,13 +214,65 @@ static void a_large_job_waits_for_a_slow_guest(void)
 	free(shim);
 }
 
+/* The next frame; false: there is none. */
+static bool next_frame(int fd, uint8_t bytes[static FRAME_MAX], struct frame *ret_frame)
+{
+	size_t used;
+	ssize_t n = recv(fd, bytes, FRAME_MAX, MSG_PEEK | MSG_DONTWAIT);
+
+	if (n <= 0)
+		return false;
+	CHECK(frame_parse(bytes, (size_t) n, ret_frame, &used) == 0);
+	CHECK(recv(fd, bytes, used, 0) == (ssize_t) used);
+	return true;
+}
+
+/* However often a guest asks before it reads, one answer tells the time; it cannot fill the shim. */
+static void the_time_is_told_to_who_asks(void)
+{
+	static uint8_t bytes[FRAME_MAX];
+	int guest, pair[2];
+	struct shim *shim = shim_with_port(&guest);
+	uint64_t raw_ns = clock_raw_ns();
+	struct frame_clock clock;
+	struct frame frame;
+
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+	shim->control.watch.fd = pair[0];
+	shim->control.has_ended = false;
+	CHECK(channel_watch(&shim->control, shim->loop) == 0);
+	shim->demux.has_hello[DEMUX_CONTROL] = shim->has_greeted = true;
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < 1000; i++)
+			CHECK(frame_add(&shim->control.in, FRAME_CLOCK, 0, 0, NULL, 0) == 0);
+		CHECK(shim_control_event(&shim->control.watch, 0) == 0);
+		CHECK(next_frame(pair[1], bytes, &frame) && frame.type == FRAME_CLOCK);
+		CHECK(frame_get_clock(&frame, &clock) == 0);
+		CHECK(clock.raw_ns >= raw_ns && clock.raw_ns <= clock_raw_ns());
+		CHECK(clock.wall_ns <= clock_wall_ns());
+		raw_ns = clock.raw_ns;
+		CHECK(!next_frame(pair[1], bytes, &frame));
+	}
+	channel_done(&shim->conduit);
+	channel_done(&shim->control);
+	channel_done(&shim->caller);
+	loop_free(&shim->loop);
+	fd_close(&guest);
+	close(pair[1]);
+	free(shim);
+}
+
 static void a_boot_does_not_last_for_ever(void)
 {
 	struct shim *shim = calloc(1, sizeof(*shim));
+	const uint64_t now = clock_mono_ms();
 
-	CHECK(shim && loop_new(&shim->loop) == 0 && shim_arm_timers(shim) == 0);
+	CHECK(shim != NULL);
+	shim->config.boot_limit_ms = 300 * 1000;
+	CHECK(loop_new(&shim->loop) == 0 && shim_arm_timers(shim) == 0);
 	shim->qemu = PROC_NONE;
-	CHECK(shim->boot_timer.at_ms > clock_mono_ms());
+	CHECK(shim->boot_timer.at_ms >= now + 300 * 1000);
+	CHECK(shim->boot_timer.at_ms < now + 600 * 1000);
 	shim->ending.has_hello = true;
 	CHECK(shim->boot_timer.fn(&shim->boot_timer) == 0 && !shim->is_stopping);
 	shim->ending.has_hello = false;
@@ -243,6 +297,7 @@ int main(void)
 	RUN(a_boot_does_not_last_for_ever);
 	RUN(frames_put_off_for_a_full_port_are_taken);
 	RUN(a_large_job_waits_for_a_slow_guest);
+	RUN(the_time_is_told_to_who_asks);
 	CHECK(remove_tree_at(AT_FDCWD, state_dir) == 0);
 	return check_done();
 }

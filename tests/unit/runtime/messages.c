@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "check.h"
 #include "runtime/microvm/host.h"
+#include "runtime/microvm/gateway.h"
 #include "runtime/microvm/job.h"
 #include "runtime/microvm/json.h"
 #include "runtime/microvm/shim_config.h"
@@ -87,6 +88,12 @@ static void a_state_that_no_shim_writes_is_refused(void)
 	CHECK(parse_with("later", json_true()) == 0);
 }
 
+static void the_shim_gets_half_a_minute_or_as_long_as_a_boot(void)
+{
+	CHECK(shim_start_limit_ms(1000) == 30000 && shim_start_limit_ms(30000) == 30000);
+	CHECK(shim_start_limit_ms(120000) == 120000);
+}
+
 static void boot_ids_are_exact(void)
 {
 	CHECK(is_boot_id(BOOT_ID));
@@ -106,6 +113,7 @@ static json_t *job_env(const struct job *job)
 	CHECK(json_integer_value(json_object_get(root, "schema")) == 1);
 	CHECK(json_is_true(json_object_get(root, "stdin")) == job->has_stdin);
 	CHECK(json_is_true(json_object_get(root, "scratch")) == job->has_scratch);
+	CHECK(json_is_true(json_object_get(root, "inbox")) == job->has_inbox);
 	return json_incref(json_object_get(root, "env"));
 }
 
@@ -113,8 +121,10 @@ static void a_job_carries_the_environment(void)
 {
 	const char *const env[] = { "A=1", "B=x=y", "A=2", "E=", NULL };
 	CLEANUP(json_done)
-	json_t *got = job_env(
-		&(struct job){ .env = env, .host_boot_id = BOOT_ID, .has_stdin = true });
+	json_t *got = job_env(&(struct job){ .env = env,
+	                                     .host_boot_id = BOOT_ID,
+	                                     .has_stdin = true,
+	                                     .has_inbox = true });
 
 	CHECK_STR(json_string_value(json_object_get(got, "A")), "2");
 	CHECK_STR(json_string_value(json_object_get(got, "B")), "x=y");
@@ -129,6 +139,54 @@ static void a_job_keeps_the_boot_ids_it_was_given(void)
 	json_t *got = job_env(&(struct job){ .env = env, .host_boot_id = BOOT_ID });
 
 	CHECK_STR(json_string_value(json_object_get(got, "RESOLUTO_HOST_BOOT_IDS")), "a,b");
+}
+
+static void a_job_names_egress_only_where_there_is_some(void)
+{
+	const char *const patterns[] = { "a.example:443", NULL };
+	CLEANUP(buf_done) struct buf with = BUF_INIT(0), without = BUF_INIT(0);
+	CLEANUP(json_done) json_t *root = NULL;
+	const json_t *egress;
+
+	CHECK(job_write(&(struct job){ .host_boot_id = BOOT_ID }, &without, NULL) == 0);
+	CHECK(!strstr(without.data, "egress"));
+	CHECK(job_write(&(struct job){ .host_boot_id = BOOT_ID,
+	                               .has_egress = true,
+	                               .egress_allow = patterns,
+	                               .egress_wide = true },
+	                &with, NULL) == 0);
+	root = json_loadb(with.data, with.len, 0, NULL);
+	egress = json_object_get(root, "egress");
+	CHECK(json_array_size(json_object_get(egress, "patterns")) == 1);
+	CHECK(json_is_true(json_object_get(egress, "wide")));
+	CHECK(json_is_false(json_object_get(egress, "learn")));
+}
+
+static void a_gateway_is_told_what_it_may(void)
+{
+	const char *const patterns[] = { "a.example:443", "*.b.c:80", NULL };
+	const struct resoluto_launch_spec spec = { .egress_allow = patterns,
+		                                   .egress_learn = false };
+	CLEANUP(buf_done) struct buf json = BUF_INIT(GATEWAY_CONFIG_BYTES);
+	CLEANUP(buf_done) struct buf proxied = BUF_INIT(GATEWAY_CONFIG_BYTES);
+
+	CHECK(gateway_config_write(&(struct gateway){ .spec = &spec, .uid = 7 }, &json) == 0);
+	CHECK(strstr(json.data, "\"uid\":7") && strstr(json.data, "\"proxy\":null"));
+	CHECK(strstr(json.data, "[\"a.example:443\",\"*.b.c:80\"]"));
+	CHECK(gateway_config_write(&(struct gateway){ .spec = &spec, .proxy = "http://p:1" },
+	                           &proxied) == 0);
+	CHECK(strstr(proxied.data, "\"proxy\":\"http://p:1\""));
+}
+
+static void an_empty_list_needs_no_gateway(void)
+{
+	const char *const none[] = { NULL }, *const one[] = { "a.example:443", NULL };
+
+	CHECK(!gateway_is_needed(&(struct resoluto_launch_spec){ 0 }));
+	CHECK(!gateway_is_needed(&(struct resoluto_launch_spec){ .egress_allow = none }));
+	CHECK(!gateway_is_needed(&(struct resoluto_launch_spec){ .egress_wide = true }));
+	CHECK(gateway_is_needed(&(struct resoluto_launch_spec){ .egress_allow = one }));
+	CHECK(gateway_is_needed(&(struct resoluto_launch_spec){ .egress_learn = true }));
 }
 
 static void a_job_that_cannot_travel_is_refused(void)
@@ -153,19 +211,24 @@ static void a_job_that_cannot_travel_is_refused(void)
 static void a_shim_configuration_comes_back(void)
 {
 	CLEANUP(buf_done) struct buf json = BUF_INIT(SHIM_CONFIG_MAX);
-	const struct shim_config config = { .run_id = "run-1",
-		                            .machine = "x86_64-debian",
-		                            .accel = ACCEL_KVM,
-		                            .qemu = "/usr/bin/qemu",
-		                            .memory_mib = 512,
-		                            .cpus = 2,
-		                            .tsc_khz = 2400000,
-		                            .has_scratch = true,
-		                            .scratch_bytes = 1ull << 40,
-		                            .deadline_ms = 5000,
-		                            .host_boot_id = BOOT_ID,
-		                            .uid = 200000,
-		                            .kvm_gid = 108 };
+	const struct shim_config config = {
+		.run_id = "run-1",
+		.boot_limit_ms = 120000,
+		.machine = "x86_64-debian",
+		.accel = ACCEL_KVM,
+		.qemu = "/usr/bin/qemu",
+		.memory_mib = 512,
+		.cpus = 2,
+		.tsc_khz = 2400000,
+		.has_scratch = true,
+		.has_net = true,
+		.scratch_bytes = 1ull << 40,
+		.deadline_ms = 5000,
+		.host_boot_id = BOOT_ID,
+		.uid = 200000,
+		.kvm_gid = 108,
+		.quotas = { .bytes = 1ull << 40, .objects = 7, .archive_bytes = 9 }
+	};
 	struct shim_config back;
 
 	CHECK(shim_config_write(&json, &config) == 0);
@@ -202,9 +265,13 @@ int main(void)
 {
 	RUN(a_state_comes_back);
 	RUN(a_state_that_no_shim_writes_is_refused);
+	RUN(the_shim_gets_half_a_minute_or_as_long_as_a_boot);
 	RUN(boot_ids_are_exact);
 	RUN(a_job_carries_the_environment);
 	RUN(a_job_keeps_the_boot_ids_it_was_given);
+	RUN(a_job_names_egress_only_where_there_is_some);
+	RUN(a_gateway_is_told_what_it_may);
+	RUN(an_empty_list_needs_no_gateway);
 	RUN(a_job_that_cannot_travel_is_refused);
 	RUN(a_shim_configuration_comes_back);
 	RUN(the_tsc_cache_is_of_one_boot);

@@ -15,8 +15,10 @@
 #include "runtime/microvm/images.h"
 #include "runtime/microvm/inbox.h"
 #include "runtime/microvm/files.h"
+#include "runtime/microvm/record.h"
 #include "runtime/microvm/rundir.h"
 #include "runtime/microvm/slots.h"
+#include "runtime/microvm/state.h"
 
 enum { NOBODY = 65534 };
 
@@ -99,6 +101,72 @@ static void a_kept_run_stays_when_dead(void)
 	dir.fd = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	CHECK(remove_tree_at(dir.fd, "runs/run-kept") == 0);
 	rundir_done(&dir);
+}
+
+static bool is_noted(const char *id)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/" RUNDIR_LAUNCH "/%s", state_dir, id);
+	return access(path, F_OK) == 0;
+}
+
+static void note(const char *id)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/" RUNDIR_LAUNCH "/%s/deep", state_dir, id);
+	CHECK(mkdirs(path, 0700) == 0);
+}
+
+static void what_was_noted_goes_with_the_run(void)
+{
+	struct rundir dir = RUNDIR_NONE;
+
+	CHECK(rundir_claim(state_dir, "run-noted", &dir, NULL) == 0);
+	note("run-noted");
+	note("run-unknown"); /* its directory was removed by hand */
+	CHECK(rundir_sweep_dead(state_dir, NULL) == 0);
+	CHECK(is_noted("run-noted") && !is_noted("run-unknown"));
+	CHECK(rundir_remove(state_dir, "run-noted", &dir, NULL) == 0 && !is_noted("run-noted"));
+	/* Nor does a run inherit from one that had its id. */
+	note("run-noted");
+	CHECK(rundir_claim(state_dir, "run-noted", &dir, NULL) == 0 && !is_noted("run-noted"));
+	CHECK(rundir_remove(state_dir, "run-noted", &dir, NULL) == 0);
+}
+
+/* Its maker was killed before the lock was there. */
+static void a_directory_without_a_lock_is_nobodys(void)
+{
+	CLEANUP(fd_close) int fd = -1;
+	struct rundir dir = RUNDIR_NONE;
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/runs/run-half", state_dir);
+	CHECK(mkdir(path, 0700) == 0);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CHECK(fd >= 0 && !rundir_is_alive(fd));
+	CHECK(rundir_claim(state_dir, "run-half", &dir, NULL) == 0 && rundir_is_alive(dir.fd));
+	CHECK(rundir_is_removed(fd));
+	CHECK(rundir_remove(state_dir, "run-half", &dir, NULL) == 0);
+}
+
+static void the_last_state_has_its_place(void)
+{
+	static const char json[] = "{\"schema\": 1}";
+	CLEANUP(buf_done) struct buf text = BUF_INIT(0);
+	struct rundir dir = RUNDIR_NONE;
+
+	CHECK(rundir_claim(state_dir, "run-full", &dir, NULL) == 0);
+	CHECK(run_state_use_reserve(dir.fd, json, strlen(json)) == -ENOENT);
+	/* Once more for a second boot in the same directory. */
+	CHECK(run_state_reserve(dir.fd, 0, NULL) == 0 && run_state_reserve(dir.fd, 0, NULL) == 0);
+	CHECK(run_state_use_reserve(dir.fd, json, STATE_SPARE_SIZE + 1) == -E2BIG);
+	CHECK(run_state_use_reserve(dir.fd, json, strlen(json)) == 0);
+	CHECK(read_file_at(dir.fd, "state.json", 1024, &text, NULL) == 0);
+	CHECK_STR(text.data, json);
+	CHECK(faccessat(dir.fd, STATE_SPARE, F_OK, 0) < 0);
+	CHECK(rundir_remove(state_dir, "run-full", &dir, NULL) == 0);
 }
 
 static void a_sweep_looks_at_labels(void)
@@ -493,6 +561,9 @@ int main(void)
 	RUN(a_run_is_claimed_once);
 	RUN(a_dead_run_goes_with_the_next_claim);
 	RUN(a_kept_run_stays_when_dead);
+	RUN(what_was_noted_goes_with_the_run);
+	RUN(a_directory_without_a_lock_is_nobodys);
+	RUN(the_last_state_has_its_place);
 	RUN(a_sweep_looks_at_labels);
 	RUN(a_sweep_kills_nobody_but_a_shim);
 	RUN(an_owner_removes_only_its_own_directory);

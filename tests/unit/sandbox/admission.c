@@ -54,6 +54,18 @@ static void other_failures_are_final(void)
 	scripted_done(&scripted);
 }
 
+/* fork() says it, and no slot that is given back changes that. */
+static void no_more_processes_is_no_slot(void)
+{
+	struct admission_slots slots = { .step_ms = 1 };
+	struct scripted scripted;
+
+	scripted_init(&scripted);
+	scripted.launch_code = -EAGAIN;
+	CHECK(acquire(&scripted, &slots, -1, NULL) == -EAGAIN && slots.attempts == 1);
+	scripted_done(&scripted);
+}
+
 static void the_caller_can_stop_waiting(void)
 {
 	struct admission_slots slots = { .step_ms = 60000 };
@@ -74,6 +86,7 @@ int main(void)
 	RUN(a_free_slot_is_taken_at_once);
 	RUN(busy_is_tried_again);
 	RUN(other_failures_are_final);
+	RUN(no_more_processes_is_no_slot);
 	RUN(the_caller_can_stop_waiting);
 	return check_done();
 }

@@ -7,18 +7,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <pthread.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "base/io.h"
 #include "base/path.h"
 #include "check.h"
 #include "sandbox/sandbox_internal.h"
 #include "wire/event.h"
 #include "wire/keys.h"
+#include "wire/quota.h"
 #include "wire/pack.h"
 #include "wire/result.h"
 
@@ -35,13 +36,18 @@ struct script {
 		*lines;     /* alternating "1text" (stdout) and "2text" (stderr), NULL-terminated */
 	const char *result; /* result.json; NULL: the guest dies before it */
 	bool has_no_manifest;
+	bool skips_line;    /* a number of output is left out before the last line */
 	bool forgets_chunk; /* the manifest counts one more than there is */
 	bool is_busy_once;
+	const char *claims_run_id; /* in its events; NULL: its own */
+	struct resoluto_quotas quotas;
 	const char *outbox_dir;   /* packed into the outbox; NULL: none */
 	const char *outbox_bytes; /* instead: these bytes as the archive */
 	int signal_at_launch;     /* written to signal_fd when launched */
 	int signal_write_fd;
 	char spec_env[8192];
+	struct resoluto_resources spec_resources;
+	struct resoluto_quotas spec_quotas;
 	bool saw_inbox;
 	char inbox_members[1024];
 	char streamed[4096];
@@ -54,7 +60,7 @@ struct script {
 	"{\"node_id\":\"run\",\"status\":\"success\",\"exit_code\":0,\"ran\":true,\"guest_boot_" \
 	"id\":\"" GUEST_BOOT_ID "\",\"redactions\":3,\"output_is_complete\":true,\"timings_ms\":{" \
 	"\"canary\":1,\"setup\":0,\"run\":999999999," \
-	"\"boot\":-5,\"collect\":\"x\"},\"canary\":[{\"probe\":\"put\",\"ok\":true,\"detail\":" \
+	"\"boot\":-5,\"collect\":1e300},\"canary\":[{\"probe\":\"put\",\"ok\":true,\"detail\":" \
 	"\"\"}]}"
 
 static const struct sandbox_tuning tuning = { .grace_ms = 60000,
@@ -75,10 +81,10 @@ static int put(const struct resoluto_launch_spec *spec, const char *key, const v
 	return resoluto_conduit_put_bytes(spec->conduit, whole, bytes, len, NULL);
 }
 
-static int put_line(struct buf *out, const char *line, uint64_t seq)
+static int put_line(struct buf *out, const char *run_id, const char *line, uint64_t seq)
 {
 	struct event_head head = {
-		.run_id = "r",
+		.run_id = run_id,
 		.span_id = "00000000000000ab",
 		.parent_span_id = "00000000000000aa",
 		.kind = "log",
@@ -94,9 +100,15 @@ static int put_line(struct buf *out, const char *line, uint64_t seq)
 	return event_write_piece(out, &head, &piece);
 }
 
+/* As its runner was told; a liar says what it likes. */
+static const char *run_id_of(const struct script *script, const struct resoluto_launch_spec *spec)
+{
+	return script->claims_run_id ? script->claims_run_id : spec->id;
+}
+
 static int put_events(const struct script *script, const struct resoluto_launch_spec *spec)
 {
-	struct event_head open = { .run_id = "r",
+	struct event_head open = { .run_id = run_id_of(script, spec),
 		                   .span_id = "00000000000000aa",
 		                   .kind = "workload",
 		                   .event = "open",
@@ -105,7 +117,8 @@ static int put_events(const struct script *script, const struct resoluto_launch_
 	int r = event_write(&out, &open, NULL);
 
 	for (size_t i = 0; script->lines[i] && r == 0; i++)
-		r = put_line(&out, script->lines[i], i + 1);
+		r = put_line(&out, open.run_id, script->lines[i],
+		             i + 1 + (script->skips_line && !script->lines[i + 1]));
 	if (r == 0)
 		r = put(spec, "events-000001.jsonl", out.data, out.len);
 	buf_done(&out);
@@ -207,6 +220,8 @@ static int guest(void *ctx, const struct resoluto_launch_spec *spec)
 		return -EBUSY;
 	}
 	remember_env(script, spec);
+	script->spec_resources = spec->resources;
+	script->spec_quotas = spec->quotas;
 	look_into_inbox(script, spec);
 	if (byte && write(script->signal_write_fd, &byte, 1) != 1)
 		return -EIO;
@@ -384,6 +399,7 @@ static void a_run_that_goes_well(void)
 	CHECK(script.streamed_len == 17 && memcmp(script.streamed, result->output, 17) == 0);
 	CHECK(script.stream_calls == 3 && result->redactions == 3);
 	CHECK(!result->artifacts[0] && !result->result_json && result->staging.left_out == 0);
+	CHECK(!result->warnings[0] && result->output_is_complete);
 	CHECK_STR(result->staging.why, "");
 	CHECK_STR(result->image_ref, "an-image");
 	CHECK(strstr(result->isolation_json, "\"own_kernel\":true"));
@@ -391,6 +407,60 @@ static void a_run_that_goes_well(void)
 	CHECK_STR(result->canary_json, "[{\"probe\":\"put\",\"ok\":true,\"detail\":\"\"}]");
 	CHECK_STR(result->substrate_logs, "fake: nothing was started\n");
 	CHECK(script.fake.launches == 1 && script.fake.destroys == 1);
+	resoluto_result_free(result);
+	script_done(&script);
+}
+
+static void check_incomplete(const char *result_json, bool skips_line, const char *words)
+{
+	static const char *const lines[] = { "1a", "2b", "1c", NULL };
+	struct script script;
+	struct resoluto_run_options options;
+	struct resoluto_result *result;
+
+	script_init(&script, "memory://");
+	script.lines = lines;
+	script.skips_line = skips_line;
+	script.result = result_json;
+	options = options_of(&script);
+	result = run(&options);
+	CHECK(result->ran && result->exit_code == 0 && !result->output_is_complete);
+	CHECK_STR(result->output, "a\nb\nc\n");
+	CHECK(strstr(result->warnings[0], "output-incomplete: ") == result->warnings[0]);
+	CHECK(strstr(result->warnings[0], words) && !result->warnings[1]);
+	resoluto_result_free(result);
+	script_done(&script);
+}
+
+static void output_that_may_be_missing_is_never_called_complete(void)
+{
+	check_incomplete("{\"status\":\"success\",\"exit_code\":0,\"ran\":true,\"guest_boot_id\":"
+	                 "\"" GUEST_BOOT_ID "\",\"output_is_complete\":false}",
+	                 false, "--drain-timeout");
+	check_incomplete(OK_RESULT, true, "left out pieces");
+}
+
+/* As many and as long as a caller wants to read, the others not at all. */
+static void warnings_of_the_guest_are_bounded(void)
+{
+	CLEANUP(buf_done) struct buf json = BUF_INIT(1 << 20);
+	struct script script;
+	struct resoluto_run_options options;
+	struct resoluto_result *result;
+
+	CHECK(buf_addf(&json, "%.*s,\"warnings\":[\"clock-rate: fast\",\"\",\"%0600d\"",
+	               (int) strlen(OK_RESULT) - 1, OK_RESULT, 0) == 0);
+	for (int i = 0; i < 20; i++)
+		CHECK(buf_addf(&json, ",\"more %d\"", i) == 0);
+	CHECK(buf_add_str(&json, "]}") == 0);
+	script_init(&script, "memory://");
+	script.result = json.data;
+	options = options_of(&script);
+	result = run(&options);
+	CHECK(result->ok && strv_count((const char *const *) result->warnings) == 8);
+	CHECK_STR(result->warnings[0], "clock-rate: fast");
+	CHECK_STR(result->warnings[1], "more 0");
+	CHECK_STR(result->warnings[7], "more 6");
 	resoluto_result_free(result);
 	script_done(&script);
 }
@@ -427,6 +497,24 @@ static void what_the_sandbox_is_told(void)
 	CHECK(strstr(script.spec_env, "RESOLUTO_STORE_PREFIX=run/r1\n"));
 	CHECK(strstr(script.spec_env, "RESOLUTO_HOST_BOOT_IDS="));
 	CHECK(!script.saw_inbox);
+	script_done(&script);
+}
+
+static void defaults_of_memory_and_processors_are_the_runtimes(void)
+{
+	struct script script;
+	struct resoluto_run_options options;
+
+	script_init(&script, "memory://");
+	options = options_of(&script);
+	resoluto_result_free(run(&options));
+	CHECK(script.spec_resources.memory_bytes == 0 && script.spec_resources.cpu_milli == 0);
+	options = options_of(&script);
+	options.resources.memory_bytes = 1 << 29;
+	options.resources.cpu_milli = 500;
+	resoluto_result_free(run(&options));
+	CHECK(script.spec_resources.memory_bytes == 1 << 29 &&
+	      script.spec_resources.cpu_milli == 500);
 	script_done(&script);
 }
 
@@ -479,7 +567,9 @@ static void output_over_the_cap_keeps_head_and_tail(void)
 	options.max_output = 20;
 	result = run(&options);
 	CHECK_STR(result->output, "AAAAAAAAA\nDDDDDDDDD\n");
-	CHECK(result->output_dropped_bytes == 20);
+	CHECK(result->output_dropped_bytes == 20 && result->output_head_len == 10);
+	CHECK(result->out_dropped_bytes == 10 && result->out_head_len == 10);
+	CHECK(result->errors_dropped_bytes == 0 && result->errors_head_len == 10);
 	CHECK_STR(result->out, "AAAAAAAAA\nDDDDDDDDD\n");
 	CHECK_STR(result->errors, "BBBBBBBBB\n");
 	resoluto_result_free(result);
@@ -527,6 +617,7 @@ static struct resoluto_result *run_with_outputs(struct script *script, const cha
 	struct resoluto_result *result;
 	char *box = path_in(script, "box"), *out = path_in(script, "out/deep");
 
+	options.quotas = script->quotas;
 	options.output_paths = globs;
 	options.output_dir = out;
 	if (!script->outbox_bytes)
@@ -620,6 +711,51 @@ static void hostile_archives_are_refused(void)
 		result = run_with_outputs(&script, globs);
 		failed(result, RESOLUTO_COMPLETED, "bad-output", RESOLUTO_EXIT_SANDBOX);
 		CHECK(result->ran && !result->artifacts[0]);
+		resoluto_result_free(result);
+		script_done(&script);
+	}
+}
+
+/* Of an archive that is unpacked: what was within it stays, and is told. */
+static void a_quota_of_outputs_ends_the_run(void)
+{
+	static const char *const globs[] = { "**", NULL };
+	static const struct {
+		struct resoluto_quotas quotas;
+		const char *name;
+		int program, exit_code;
+	} cases[] = {
+		{ { .members = 2 }, "members", 0, RESOLUTO_EXIT_SANDBOX },
+		{ { .members = 2 }, "members", 7, RESOLUTO_EXIT_SANDBOX },
+		{ { .archive_bytes = 2 * 5120 }, "archive-bytes", 0, RESOLUTO_EXIT_SANDBOX },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct script script;
+		struct resoluto_result *result;
+		char verdict[128];
+		char *json;
+
+		script_init(&script, "memory://");
+		script.quotas = cases[i].quotas;
+		snprintf(verdict, sizeof(verdict),
+		         "{\"status\":\"%s\",\"exit_code\":%d,\"guest_boot_id\":\"" GUEST_BOOT_ID
+		         "\"}",
+		         cases[i].program ? "failure" : "success", cases[i].program);
+		script.result = verdict;
+		file_in(&script, "box/a", "1");
+		file_in(&script, "box/b", "2");
+		file_in(&script, "box/c", "3");
+		result = run_with_outputs(&script, globs);
+		failed(result, RESOLUTO_STOPPED, "quota", cases[i].exit_code);
+		CHECK_STR(result->quota, cases[i].name);
+		CHECK(quota_told(result->detail) != QUOTA_NONE);
+		CHECK_STR(result->artifacts[0], "a");
+		CHECK_STR(result->artifacts[1], "b");
+		CHECK(!result->artifacts[2]);
+		json = resoluto_result_to_json(result);
+		CHECK(json && strstr(json, "\"exceeded\":true"));
+		free(json);
 		resoluto_result_free(result);
 		script_done(&script);
 	}
@@ -748,6 +884,51 @@ static void every_other_end(void)
 		resoluto_result_free(result);
 		script_done(&script);
 	}
+}
+
+/* The runtime's words say which one it was. */
+static void a_quota_of_objects_is_named(void)
+{
+	struct resoluto_status status = { .phase = RESOLUTO_PHASE_FAILED, .reason = "quota" };
+	struct script script;
+	struct resoluto_run_options options;
+	struct resoluto_result *result;
+
+	script_init(&script, "memory://");
+	quota_explain(QUOTA_OBJECTS, 9, status.detail);
+	script.lines = greeting;
+	script.has_no_manifest = true;
+	script.fake.statuses = &status;
+	script.fake.status_count = 1;
+	options = options_of(&script);
+	options.quotas.objects = 9;
+	result = run(&options);
+	failed(result, RESOLUTO_STOPPED, "quota", RESOLUTO_EXIT_SANDBOX);
+	CHECK_STR(result->quota, "objects");
+	CHECK_STR(result->detail, status.detail);
+	CHECK(result->quotas.objects == 9 && result->quotas.ratio == RESOLUTO_QUOTA_RATIO);
+	CHECK(script.spec_quotas.objects == 9 && result->output_len == 17);
+	resoluto_result_free(result);
+	script_done(&script);
+}
+
+/* A guest that speaks for another run is not heard, and that is told. */
+static void events_of_another_run_are_not_believed(void)
+{
+	struct script script;
+	struct resoluto_run_options options;
+	struct resoluto_result *result;
+
+	script_init(&script, "memory://");
+	script.lines = greeting;
+	script.claims_run_id = "another-run";
+	script.result = OK_RESULT;
+	options = options_of(&script);
+	result = run(&options);
+	CHECK(result->output_len == 0 && result->warnings[0]);
+	CHECK(strncmp(result->warnings[0], "foreign-events: 4 events", 24) == 0);
+	resoluto_result_free(result);
+	script_done(&script);
 }
 
 static void a_silent_sandbox(void)
@@ -980,9 +1161,11 @@ static void a_machine_that_did_not_boot_is_booted_once_more(void)
 	resoluto_result_free(result);
 	/* One that was heard of before it went is not. */
 	status = (struct resoluto_status){ .phase = RESOLUTO_PHASE_FAILED,
-		                           .reason = "guest-panic" };
+		                           .reason = "guest-panic",
+		                           .detail = "it panicked: VFS" };
 	result = run(&options);
 	CHECK_STR(result->reason, "guest-panic");
+	CHECK_STR(result->detail, "it panicked: VFS");
 	CHECK(script.fake.launches == 3);
 	resoluto_result_free(result);
 	script_done(&script);
@@ -1155,8 +1338,9 @@ static void kept_if_asked_to(void)
 	options = options_of(&script);
 	options.keep_run = true;
 	resoluto_result_free(run(&options));
-	CHECK(objects_of(&script) == 2);
+	CHECK(objects_of(&script) == 3);
 	CHECK(resoluto_conduit_delete_prefix(script.conduit, "run/r1", NULL) == 2);
+	CHECK(resoluto_conduit_delete_prefix(script.conduit, "launch/r1", NULL) == 1);
 	script_done(&script);
 }
 
@@ -1198,60 +1382,6 @@ static void backends_are_checked(void)
 	script_done(&script);
 }
 
-/* 64 runs at once, each in a thread with parts of its own; outputs must not mix. */
-enum { THREADS = 64 };
-
-struct worker {
-	pthread_t thread;
-	struct script script;
-	char line[32];
-	const char *lines[2];
-	bool is_right;
-};
-
-static void *work(void *ctx)
-{
-	struct worker *worker = ctx;
-	struct resoluto_run_options options = options_of(&worker->script);
-	struct resoluto_result *result = NULL;
-	char *path = path_in(&worker->script, "ws");
-
-	options.id = NULL;
-	options.workspace = path;
-	if (sandbox_run(&options, &tuning, &result, NULL) == 0)
-		worker->is_right = result->ok &&
-		                   strncmp(result->output, worker->line + 1,
-		                           strlen(worker->line + 1)) == 0 &&
-		                   result->output_len == strlen(worker->line) &&
-		                   worker->script.saw_inbox;
-	resoluto_result_free(result);
-	free(path);
-	return NULL;
-}
-
-static void sixty_four_at_once(void)
-{
-	static struct worker workers[THREADS];
-
-	for (int i = 0; i < THREADS; i++) {
-		struct worker *worker = &workers[i];
-
-		script_init(&worker->script, "memory://");
-		snprintf(worker->line, sizeof(worker->line), "1I am %d", i);
-		worker->lines[0] = worker->line;
-		worker->script.lines = worker->lines;
-		file_in(&worker->script, "ws/file", worker->line);
-	}
-	for (int i = 0; i < THREADS; i++)
-		CHECK(pthread_create(&workers[i].thread, NULL, work, &workers[i]) == 0);
-	for (int i = 0; i < THREADS; i++)
-		pthread_join(workers[i].thread, NULL);
-	for (int i = 0; i < THREADS; i++) {
-		CHECK(workers[i].is_right);
-		script_done(&workers[i].script);
-	}
-}
-
 static unsigned open_fds(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -1268,8 +1398,11 @@ int main(void)
 	unsigned before = open_fds();
 
 	RUN(a_run_that_goes_well);
+	RUN(output_that_may_be_missing_is_never_called_complete);
+	RUN(warnings_of_the_guest_are_bounded);
 	RUN(the_guests_clock_is_not_believed);
 	RUN(what_the_sandbox_is_told);
+	RUN(defaults_of_memory_and_processors_are_the_runtimes);
 	RUN(ids_are_made_up);
 	RUN(an_exit_code_comes_back);
 	RUN(output_over_the_cap_keeps_head_and_tail);
@@ -1278,10 +1411,13 @@ int main(void)
 	RUN(outputs_come_back_from_failed_programs_too);
 	RUN(results_of_programs_that_are_no_json);
 	RUN(hostile_archives_are_refused);
+	RUN(a_quota_of_outputs_ends_the_run);
 	RUN(an_archive_that_is_named_and_missing);
 	RUN(no_own_kernel_no_result);
 	RUN(a_canary_that_fails);
 	RUN(every_other_end);
+	RUN(a_quota_of_objects_is_named);
+	RUN(events_of_another_run_are_not_believed);
 	RUN(a_silent_sandbox);
 	RUN(a_chunk_is_missing);
 	RUN(a_bad_result_is_told);
@@ -1302,7 +1438,6 @@ int main(void)
 	RUN(over_a_directory);
 	RUN(backends_are_checked);
 	RUN(a_machine_that_did_not_boot_is_booted_once_more);
-	RUN(sixty_four_at_once);
 	if (open_fds() != before)
 		printf("# %u descriptors were left open\n", open_fds() - before);
 	return check_done() || open_fds() != before;

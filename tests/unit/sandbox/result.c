@@ -24,6 +24,11 @@ static const char *string_of(const json_t *json, const char *key)
 	return json_string_value(json_object_get(json, key));
 }
 
+static json_int_t number_of(json_t *json, const char *key)
+{
+	return json_integer_value(json_object_get(json, key));
+}
+
 static void members_and_order(void)
 {
 	static const char *const members[] = {
@@ -37,7 +42,13 @@ static void members_and_order(void)
 		"disposition",
 		"output",
 		"output_encoding",
+		"output_head_bytes",
 		"output_dropped_bytes",
+		"stdout_head_bytes",
+		"stdout_dropped_bytes",
+		"stderr_head_bytes",
+		"stderr_dropped_bytes",
+		"output_is_complete",
 		"errors",
 		"stdout",
 		"stderr",
@@ -47,6 +58,7 @@ static void members_and_order(void)
 		"image",
 		"timings_ms",
 		"canary",
+		"warnings",
 		"egress",
 		"quotas",
 		"redactions",
@@ -127,8 +139,31 @@ static void names_and_logs_of_any_bytes(void)
 	json_decref(json);
 }
 
+static void quotas_are_told_with_their_units(void)
+{
+	struct resoluto_result result = { .quota = "members",
+		                          .quotas = { .bytes = 1 << 20, .members = 7 } };
+	json_t *json = parsed(&result), *quotas = json_object_get(json, "quotas"), *one;
+
+	CHECK(json_object_size(quotas) == 5);
+	one = json_object_get(quotas, "members");
+	CHECK(json_integer_value(json_object_get(one, "limit")) == 7);
+	CHECK_STR(string_of(one, "unit"), "members");
+	CHECK(json_is_true(json_object_get(one, "exceeded")));
+	one = json_object_get(quotas, "bytes");
+	CHECK(json_integer_value(json_object_get(one, "limit")) == 1 << 20);
+	CHECK_STR(string_of(one, "unit"), "bytes");
+	CHECK(json_is_false(json_object_get(one, "exceeded")));
+	json_decref(json);
+	result = (struct resoluto_result){ 0 };
+	json = parsed(&result);
+	CHECK(json_object_size(json_object_get(json, "quotas")) == 0);
+	json_decref(json);
+}
+
 static void what_is_there_is_passed_on(void)
 {
+	char *warnings[] = { "clock-rate: 30 % too fast", NULL };
 	struct resoluto_result result = {
 		.run_id = "r",
 		.ran = true,
@@ -138,10 +173,16 @@ static void what_is_there_is_passed_on(void)
 		.disposition = RESOLUTO_STOPPED,
 		.result_json = "{\"a\":[1]}",
 		.isolation_json = "{\"own_kernel\":true}",
+		.warnings = warnings,
 		.canary_json = "[{\"probe\":\"put\",\"ok\":true,\"detail\":\"\"}]",
 		.image_ref = "i:1",
 		.timings_ms = { .queue = 1, .total = 8 },
 		.output_dropped_bytes = UINT64_MAX >> 1,
+		.out_dropped_bytes = 1,
+		.out_head_len = 2,
+		.errors_dropped_bytes = 3,
+		.errors_head_len = 4,
+		.output_is_complete = true,
 	};
 	json_t *json = parsed(&result);
 
@@ -151,9 +192,17 @@ static void what_is_there_is_passed_on(void)
 	CHECK(json_is_true(json_object_get(json, "ran")) &&
 	      json_is_false(json_object_get(json, "ok")));
 	CHECK_STR(string_of(json, "disposition"), "stopped");
+	CHECK(number_of(json, "output_dropped_bytes") == INT64_MAX);
+	CHECK(number_of(json, "stdout_dropped_bytes") == 1 &&
+	      number_of(json, "stdout_head_bytes") == 2);
+	CHECK(number_of(json, "stderr_dropped_bytes") == 3 &&
+	      number_of(json, "stderr_head_bytes") == 4);
+	CHECK(json_is_true(json_object_get(json, "output_is_complete")));
 	CHECK(json_is_object(json_object_get(json, "result")));
 	CHECK(json_is_true(json_object_get(json_object_get(json, "isolation"), "own_kernel")));
 	CHECK(json_array_size(json_object_get(json, "canary")) == 1);
+	CHECK_STR(json_string_value(json_array_get(json_object_get(json, "warnings"), 0)),
+	          warnings[0]);
 	CHECK(json_is_null(json_object_get(json_object_get(json, "image"), "digest")));
 	CHECK(json_integer_value(json_object_get(json_object_get(json, "timings_ms"), "total")) ==
 	      8);
@@ -179,6 +228,7 @@ int main(void)
 	RUN(text_stays_text);
 	RUN(bytes_become_base64);
 	RUN(names_and_logs_of_any_bytes);
+	RUN(quotas_are_told_with_their_units);
 	RUN(what_is_there_is_passed_on);
 	RUN(dispositions_have_names);
 	RUN(nothing_is_freed_well);

@@ -6,6 +6,7 @@
  * instead of sleeping, and at each wait the script may put objects as a guest would.
  */
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +33,7 @@ struct scripted {
 	const char *logs; /* NULL: none */
 	int launch_code;  /* of the next launches */
 	unsigned busy;    /* launches that are answered with -EBUSY first */
-	unsigned launches, statuses, destroys, waits, naps, signals, closes;
+	unsigned launches, statuses, destroys, waits, naps, signals, closes, detaches;
 	int last_signal;
 	size_t room;      /* bytes of stdin that are taken until the next wait; SIZE_MAX: all */
 	bool is_deaf;     /* the program does not read its stdin any more */
@@ -148,6 +149,25 @@ static inline int scripted_isolation(struct resoluto_runtime *runtime,
 	return *ret_json ? 0 : -ENOMEM;
 }
 
+static inline int scripted_detach(struct resoluto_runtime *runtime, struct resoluto_handle *handle,
+                                  struct resoluto_err *err)
+{
+	scripted_of(runtime)->detaches++;
+	return 0;
+}
+
+static inline int scripted_attach(struct resoluto_runtime *runtime, const char *id,
+                                  struct resoluto_handle *ret_handle, struct resoluto_err *err)
+{
+	return resoluto_fail(err, -ENOENT, "no sandbox %s", id);
+}
+
+static inline int scripted_list(struct resoluto_runtime *runtime, const char *const *labels,
+                                resoluto_sandbox_fn *each, void *ctx, struct resoluto_err *err)
+{
+	return -EOPNOTSUPP;
+}
+
 static inline void scripted_close(struct resoluto_runtime *runtime)
 {
 }
@@ -164,6 +184,9 @@ static const struct resoluto_runtime_ops scripted_ops __attribute__((unused)) = 
 	.close_stdin = scripted_close_stdin,
 	.signal = scripted_signal,
 	.isolation = scripted_isolation,
+	.detach = scripted_detach,
+	.attach = scripted_attach,
+	.list = scripted_list,
 	.close = scripted_close,
 };
 

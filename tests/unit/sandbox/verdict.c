@@ -116,6 +116,18 @@ static const struct expected table[] = {
 	  3,
 	  0,
 	  REASON_NONE },
+	/* it broke off, with and without words for it */
+	{ RESOLUTO_COMPLETED, "", true, { .ran = false }, true, 0, true, 125, 0, REASON_NO_RESULT },
+	{ RESOLUTO_COMPLETED,
+	  "x",
+	  true,
+	  { .reason = "went wrong" },
+	  true,
+	  0,
+	  true,
+	  125,
+	  0,
+	  REASON_NO_RESULT },
 	/* the program was content, its run was not */
 	{ RESOLUTO_COMPLETED,
 	  "outputs-failed",
@@ -256,6 +268,22 @@ static void every_end(void)
 	}
 }
 
+/* The original's runner writes the hook's exit code where the program's belongs. */
+static void a_setup_hook_is_not_the_program(void)
+{
+	struct resoluto_outcome outcome = { .disposition = RESOLUTO_COMPLETED };
+	struct node_result node = { .has_exit_code = true, .exit_code = 9, .ran = true };
+	struct verdict_inputs inputs = { .outcome = &outcome,
+		                         .node = &node,
+		                         .has_only_setup = true };
+	struct verdict got = verdict_judge(&inputs);
+
+	CHECK(!got.ran && got.exit_code == 1 && got.reason == REASON_SETUP_FAILED);
+	inputs.has_only_setup = false;
+	got = verdict_judge(&inputs);
+	CHECK(got.ran && got.exit_code == 9 && got.reason == REASON_NONE);
+}
+
 static void details(void)
 {
 	struct resoluto_outcome outcome = { .disposition = RESOLUTO_COMPLETED };
@@ -266,14 +294,17 @@ static void details(void)
 	struct verdict_inputs inputs = { .outcome = &outcome, .node = &node };
 
 	CHECK_STR(verdict_judge(&inputs).detail, "");
+	CHECK(verdict_judge(&inputs).output_is_complete);
 	node.output_is_complete = false;
-	CHECK(strstr(verdict_judge(&inputs).detail, "drain time"));
+	CHECK_STR(verdict_judge(&inputs).detail, "");
+	CHECK(!verdict_judge(&inputs).output_is_complete);
 	node.detail = "said by the runner";
 	CHECK_STR(verdict_judge(&inputs).detail, "said by the runner");
 	node.detail = "";
 	node.reason = "free words";
 	CHECK_STR(verdict_judge(&inputs).detail, "free words");
 	inputs.node = NULL;
+	CHECK(!verdict_judge(&inputs).output_is_complete);
 	outcome.disposition = RESOLUTO_EXTERNAL;
 	snprintf(outcome.reason, sizeof(outcome.reason), "Evicted");
 	CHECK_STR(verdict_judge(&inputs).detail, "Evicted");
@@ -295,6 +326,7 @@ static void spoiled_is_never_ok(void)
 int main(void)
 {
 	RUN(every_end);
+	RUN(a_setup_hook_is_not_the_program);
 	RUN(details);
 	RUN(spoiled_is_never_ok);
 	return check_done();

@@ -153,6 +153,35 @@ static void odd_span_ids_are_nobodys(void)
 	CHECK_STR(told.output.data, "of the longest\n");
 }
 
+#define LINE_OF(run_id, span, kind, event) \
+	"{\"run_id\":\"" run_id "\",\"span_id\":\"" span "\",\"kind\":\"" kind \
+	"\",\"event\":\"" event "\",\"ts\":1}\n"
+
+static void events_of_other_runs_are_passed_over(void)
+{
+	static const char lines[] = LINE_OF("r2", "b", "workload", "open")
+		LINE_OF("", "c", "workload", "open") LINE_OF("", "hb", "heartbeat", "log")
+			LINE_OF("", "x", "heartbeat", "log")
+				LINE_OF("r2", "hb", "heartbeat", "log");
+	CLEANUP(chunk_reader_free) struct chunk_reader *reader = NULL;
+	CLEANUP(buf_done) struct buf chunk = BUF_INIT(1 << 20);
+	CLEANUP(told_done) struct told told = TOLD_INIT;
+
+	CHECK(chunk_reader_new(&reader) == 0);
+	chunk_reader_expect(reader, "r");
+	CHECK(buf_add_str(&chunk, lines) == 0);
+	add_event(&chunk, "1", "b", "log", "log", "under a foreign span");
+	add_event(&chunk, "a", "", "workload", "open", NULL);
+	add_event(&chunk, "2", "a", "log", "log", "ours");
+	feed(reader, &chunk, &told);
+	CHECK_STR(told.output.data, "ours\n");
+	CHECK(told.events == 4 && chunk_reader_foreign_events(reader) == 4);
+	CHECK(chunk_reader_bad_lines(reader) == 0);
+	chunk_reader_expect(reader, NULL);
+	feed(reader, &chunk, &told);
+	CHECK(told.events == 4 + 8 && chunk_reader_foreign_events(reader) == 4);
+}
+
 int main(void)
 {
 	RUN(only_the_programs_lines_are_output);
@@ -160,5 +189,6 @@ int main(void)
 	RUN(a_refusal_stops_it);
 	RUN(remembered_spans_are_bounded);
 	RUN(odd_span_ids_are_nobodys);
+	RUN(events_of_other_runs_are_passed_over);
 	return check_done();
 }

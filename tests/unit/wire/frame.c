@@ -54,18 +54,39 @@ static void numbers_must_fit_exactly(void)
 {
 	CLEANUP(buf_done) struct buf out = BUF_INIT(4096);
 	struct frame frame;
+	struct frame_clock clock;
 	uint32_t small;
-	uint64_t large;
 	size_t used;
 
-	CHECK(frame_add_u64(&out, FRAME_CLOCK, 3, 0x0102030405060708ull) == 0);
+	CHECK(frame_add_u32(&out, FRAME_CREDIT, 3, 0x05060708) == 0);
 	CHECK(frame_parse(out.data, out.len, &frame, &used) == 0);
-	CHECK(frame_get_u64(&frame, &large) == 0 && large == 0x0102030405060708ull);
-	CHECK(frame_get_u32(&frame, &small) == -EBADMSG);
-	frame.len = 4;
 	CHECK(frame_get_u32(&frame, &small) == 0 && small == 0x05060708);
+	CHECK(frame_get_clock(&frame, &clock) == -EBADMSG);
 	frame.flags = FRAME_MORE;
 	CHECK(frame_get_u32(&frame, &small) == -EBADMSG);
+	frame.flags = 0;
+	frame.len = 3;
+	CHECK(frame_get_u32(&frame, &small) == -EBADMSG);
+}
+
+static void a_clock_is_two_numbers(void)
+{
+	const struct frame_clock sent = { .wall_ns = 0x0102030405060708ull, .raw_ns = 9 };
+	CLEANUP(buf_done) struct buf out = BUF_INIT(4096);
+	struct frame_clock got = { 0 };
+	struct frame frame;
+	size_t used;
+
+	CHECK(frame_add_clock(&out, &sent) == 0);
+	CHECK(frame_parse(out.data, out.len, &frame, &used) == 0);
+	CHECK(frame.type == FRAME_CLOCK && frame.stream == 0);
+	CHECK(frame_get_clock(&frame, &got) == 0);
+	CHECK(got.wall_ns == sent.wall_ns && got.raw_ns == sent.raw_ns);
+	frame.flags = FRAME_MORE;
+	CHECK(frame_get_clock(&frame, &got) == -EBADMSG);
+	frame.flags = 0;
+	frame.len = 15;
+	CHECK(frame_get_clock(&frame, &got) == -EBADMSG);
 }
 
 /* A message of every length around the edges is split and put together again. */
@@ -117,6 +138,7 @@ int main(void)
 	RUN(waits_for_the_rest);
 	RUN(refuses_what_is_no_frame);
 	RUN(numbers_must_fit_exactly);
+	RUN(a_clock_is_two_numbers);
 	RUN(messages_split_and_join);
 	RUN(joining_keeps_the_bound);
 	return check_done();

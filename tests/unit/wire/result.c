@@ -15,7 +15,8 @@ static void comes_back_whole(void)
 	CLEANUP(buf_done) struct buf out = BUF_INIT(RESULT_JSON_MAX);
 	CLEANUP(node_result_doc_done) struct node_result_doc doc = { 0 };
 	json_t *timings = json_pack("{s:i}", "run", 12),
-	       *canary = json_pack("[{s:s}]", "probe", "net");
+	       *canary = json_pack("[{s:s, s:b}]", "probe", "net", "ok", 1),
+	       *warnings = json_pack("[s]", "clock-rate: too fast");
 	struct node_result result = {
 		.node_id = "run",
 		.has_exit_code = true,
@@ -28,6 +29,7 @@ static void comes_back_whole(void)
 		.guest_boot_id = "b-1",
 		.timings_ms = timings,
 		.canary = canary,
+		.warnings = warnings,
 		.redactions = 3,
 		.output_is_complete = true,
 	};
@@ -43,9 +45,11 @@ static void comes_back_whole(void)
 	CHECK(doc.result.signal == 9 && doc.result.ran && doc.result.redactions == 3);
 	CHECK_STR(doc.result.guest_boot_id, "b-1");
 	CHECK(json_equal(doc.result.timings_ms, timings) && json_equal(doc.result.canary, canary));
+	CHECK(json_equal(doc.result.warnings, warnings));
 	CHECK(doc.result.output_is_complete);
 	json_decref(timings);
 	json_decref(canary);
+	json_decref(warnings);
 }
 
 static void nothing_is_null(void)
@@ -84,6 +88,14 @@ static void reads_the_original(void)
 	CHECK(killed.result.exit_code == 143 && killed.result.signal == 15);
 }
 
+static void reads_whole_numbers_of_other_writers(void)
+{
+	CLEANUP(node_result_doc_done) struct node_result_doc doc = { 0 };
+
+	CHECK(parse("{\"status\":\"failure\",\"exit_code\":3.0,\"signal\":null}", &doc) == 0);
+	CHECK(doc.result.exit_code == 3 && doc.result.signal == 0);
+}
+
 static void refuses_what_is_no_result(void)
 {
 	static const char *const bad[] = {
@@ -97,7 +109,8 @@ static void refuses_what_is_no_result(void)
 		"{\"status\":1}",
 		"{\"status\":\"success\",\"status\":\"failure\"}",
 		"{\"status\":\"success\",\"exit_code\":\"0\"}",
-		"{\"status\":\"success\",\"exit_code\":0.0}",
+		"{\"status\":\"success\",\"exit_code\":0.5}",
+		"{\"status\":\"success\",\"exit_code\":1e30}",
 		"{\"status\":\"success\",\"exit_code\":256}",
 		"{\"status\":\"success\",\"exit_code\":-65}",
 		"{\"status\":\"success\",\"exit_code\":99999999999999999999}",
@@ -115,6 +128,14 @@ static void refuses_what_is_no_result(void)
 		"{\"status\":\"success\",\"redactions\":-1}",
 		"{\"status\":\"success\",\"timings_ms\":[]}",
 		"{\"status\":\"success\",\"canary\":{}}",
+		"{\"status\":\"success\",\"warnings\":\"clock-rate: wrong\"}",
+		"{\"status\":\"success\",\"warnings\":[1]}",
+		"{\"status\":\"success\",\"canary\":[{\"probe\":\"store\"}]}",
+		"{\"status\":\"success\",\"canary\":[{\"probe\":\"store\",\"ok\":1}]}",
+		"{\"status\":\"success\",\"timings_ms\":{\"run\":\"1\"}}",
+		"{\"status\":\"success\",\"node_id\":null}",
+		"{\"status\":\"success\",\"redactions\":null}",
+		"{\"status\":\"success\",\"substrate_logs\":7}",
 		"{\"status\":\"success\",\"detail\":\"\\u0000\"}",
 	};
 
@@ -178,6 +199,8 @@ static void manifest_comes_back(void)
 	CHECK(manifest_write(&out, 999999) == 0);
 	CHECK(manifest_parse(out.data, out.len, &total) == 0 && total == 999999);
 	CHECK(manifest("{\"total_chunks\":0,\"more\":1}", &total) == 0 && total == 0);
+	/* As other writers of JSON put a whole number. */
+	CHECK(manifest("{\"total_chunks\":7.0}", &total) == 0 && total == 7);
 }
 
 static void manifest_is_strict(void)
@@ -188,7 +211,7 @@ static void manifest_is_strict(void)
 		"7",
 		"{\"total_chunks\":-1}",
 		"{\"total_chunks\":1000000}",
-		"{\"total_chunks\":1.0}",
+		"{\"total_chunks\":1.5}",
 		"{\"total_chunks\":\"1\"}",
 		"{\"total_chunks\":true}",
 		"{\"total_chunks\":null}",
@@ -214,6 +237,7 @@ int main(void)
 	RUN(nothing_is_null);
 	RUN(keeps_the_bound);
 	RUN(reads_the_original);
+	RUN(reads_whole_numbers_of_other_writers);
 	RUN(refuses_what_is_no_result);
 	RUN(too_deep_is_refused);
 	RUN(long_strings_are_cut_between_characters);

@@ -2,6 +2,7 @@
 /* unpack.c - hostile archives: nothing outside the directory is touched, and each refusal says why. */
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 #include "archive.h"
 
@@ -412,7 +413,8 @@ static void gives_all_to_an_owner(void)
 static void keeps_to_its_limits(void)
 {
 	const struct unpack_options few = { .limits = { .members = 3 } };
-	const struct unpack_options little = { .limits = { .bytes = 10 } };
+	/* Four directories, and a file in its block. */
+	const struct unpack_options little = { .limits = { .bytes = 4 * 1024 + 5120 } };
 	const struct unpack_options flat = { .limits = { .ratio = 100 } };
 	struct buf tar = new_tar();
 	struct resoluto_err err;
@@ -427,12 +429,12 @@ static void keeps_to_its_limits(void)
 	add_file(&tar, "f", "12345");
 	add_file(&tar, "g", "123456");
 	CHECK(unpack_made(place.in, &tar, &little, &err) == -EFBIG);
-	CHECK_STR(err.text, "g: the archive holds more than 10 bytes");
+	CHECK_STR(err.text, "g: what is in the archive takes more than 9216 bytes");
 	CHECK(!is_there(place.in, "g"));
 	/* What is left out counts too: it has to be read. */
 	add_file(&tar, "g", "12345678901");
 	CHECK(unpack_made(place.in, &tar,
-	                  &(struct unpack_options){ .limits = { .bytes = 10 },
+	                  &(struct unpack_options){ .limits = { .bytes = 5119 },
 	                                            .globs = (const char *const[]){ "f", NULL } },
 	                  &err) == -EFBIG);
 	/* 100 MiB of zeros take 100 KiB. */
@@ -447,6 +449,42 @@ static void keeps_to_its_limits(void)
 	CHECK(unpack_made(place.in, &tar, &flat, &err) == -EFBIG);
 	CHECK(strncmp(err.text, "the archive swells to over ", 27) == 0);
 	CHECK(!is_there(place.in, "zeros"));
+	buf_done(&tar);
+	place_close(&place);
+}
+
+/* Whoever asked for a quota is told which one it was, and how far it came. */
+static void tells_which_quota_ended_it(void)
+{
+	static const struct {
+		struct unpack_limits limits;
+		enum quota over;
+		uint64_t members;
+	} cases[] = {
+		{ { .members = 2 }, QUOTA_MEMBERS, 2 },
+		{ { .bytes = 2 * 5120 + 1023 }, QUOTA_ARCHIVE_BYTES, 2 },
+		{ { .apparent = 10 }, QUOTA_ARCHIVE_BYTES, 2 },
+		{ { .bytes = 4 * 5120, .members = 4 }, QUOTA_NONE, 4 },
+	};
+	struct buf tar = new_tar(), packed;
+	struct unpack_report report;
+	struct resoluto_err err;
+	struct place place;
+
+	place_open(&place);
+	for (int i = 0; i < 4; i++)
+		add_file(&tar, (char[2]){ (char) ('a' + i) }, "12345");
+	add_end(&tar);
+	gzip_whole(&tar, &packed);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct unpack_options options = { .limits = cases[i].limits };
+		int r = unpack_buf(place.in, &packed, &options, &report, &err);
+
+		CHECK(r == (cases[i].over == QUOTA_NONE ? 0 : -EFBIG));
+		CHECK(report.over == cases[i].over && report.members == cases[i].members);
+	}
+	check_file(place.in, "a", "12345");
+	buf_done(&packed);
 	buf_done(&tar);
 	place_close(&place);
 }
@@ -564,9 +602,56 @@ static void leaves_no_part_of_a_file(void)
 		buf_done(&packed);
 		buf_clear(&tar);
 	}
-	CHECK(report.members == 77);
+	CHECK(report.members == 0 && report.over == QUOTA_NONE);
 	check_file(place.in, "old", "kept");
 	CHECK(!is_there(place.in, "new") && !is_there(place.in, ".unpack-0.part"));
+	buf_done(&tar);
+	place_close(&place);
+}
+
+/* In a process of its own, which the kernel kills in the middle of the file. */
+static int dies_in_a_file(const struct place *place, struct buf *tar)
+{
+	const struct rlimit small = { 1000, 1000 };
+	struct resoluto_err err;
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		(void) signal(SIGXFSZ, SIG_DFL);
+		if (setrlimit(RLIMIT_FSIZE, &small) == 0)
+			(void) unpack_made(place->in, tar, NULL, &err);
+		_exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid);
+	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+static void leaves_no_part_when_it_is_killed(void)
+{
+	struct buf tar = new_tar();
+	char content[2000];
+	struct place place;
+	int probe;
+
+	place_open(&place);
+	probe = openat(place.in, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+	memset(content, 'x', sizeof(content));
+	content[sizeof(content) - 1] = '\0';
+	put_file(place.in, "old", "kept");
+	for (int i = 0; i < 2 && probe >= 0; i++) {
+		add_file(&tar, i ? "new" : "old", content);
+		CHECK(dies_in_a_file(&place, &tar) == SIGXFSZ);
+		buf_clear(&tar);
+	}
+	/* Without files that have no name there is nothing to show. */
+	CHECK(probe >= 0 || errno == EOPNOTSUPP || errno == EISDIR);
+	check_file(place.in, "old", "kept");
+	CHECK(!is_there(place.in, "new") && !is_there(place.in, ".unpack-0.part"));
+	fd_close(&probe);
 	buf_done(&tar);
 	place_close(&place);
 }
@@ -683,10 +768,12 @@ int main(void)
 	RUN(sets_modes_at_the_end_and_never_special_ones);
 	RUN(gives_all_to_an_owner);
 	RUN(keeps_to_its_limits);
+	RUN(tells_which_quota_ended_it);
 	RUN(counts_holes_on_their_own);
 	RUN(takes_only_what_matches);
 	RUN(tells_each_file_and_link);
 	RUN(leaves_no_part_of_a_file);
+	RUN(leaves_no_part_when_it_is_killed);
 	RUN(leaves_no_part_when_there_is_no_room);
 	RUN(refuses_long_names);
 	RUN(stands_damaged_archives);

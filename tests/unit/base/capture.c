@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* capture.c - head, tail and what was dropped between them, to the byte. */
+#include "base/capture.h"
 #include "check.h"
-#include "sandbox/capture.h"
 
 /* Feed total bytes "0123456789..." in pieces of step, compare with head and tail of the whole. */
 static void feed(size_t max, size_t total, size_t step)
 {
 	struct capture capture;
-	char *whole = malloc(total + 1), *kept;
-	size_t len, head = max - max / 2, tail = max / 2;
-	uint64_t dropped;
+	struct capture_kept kept;
+	char *whole = malloc(total + 1);
+	size_t head = max - max / 2, tail = max / 2;
 
 	for (size_t i = 0; i < total; i++)
 		whole[i] = (char) ('0' + i * 7 % 61);
@@ -17,16 +17,17 @@ static void feed(size_t max, size_t total, size_t step)
 	for (size_t at = 0; at < total; at += step)
 		CHECK(capture_add(&capture, whole + at, total - at < step ? total - at : step) ==
 		      0);
-	CHECK(capture_take(&capture, &kept, &len, &dropped) == 0);
+	CHECK(capture_take(&capture, &kept) == 0);
 	if (total <= max) {
-		CHECK(len == total && dropped == 0 && memcmp(kept, whole, total) == 0);
+		CHECK(kept.len == total && kept.dropped == 0 && kept.head_len == total);
+		CHECK(memcmp(kept.bytes, whole, total) == 0);
 	} else {
-		CHECK(len == max && dropped == total - max);
-		CHECK(memcmp(kept, whole, head) == 0);
-		CHECK(memcmp(kept + head, whole + total - tail, tail) == 0);
+		CHECK(kept.len == max && kept.dropped == total - max && kept.head_len == head);
+		CHECK(memcmp(kept.bytes, whole, head) == 0);
+		CHECK(memcmp(kept.bytes + head, whole + total - tail, tail) == 0);
 	}
-	CHECK(kept[len] == '\0');
-	free(kept);
+	CHECK(kept.bytes[kept.len] == '\0');
+	free(kept.bytes);
 	free(whole);
 	capture_done(&capture);
 }
@@ -43,20 +44,26 @@ static void keeps_head_and_tail(void)
 	}
 }
 
+static void check_kept(struct capture *capture, const char *text, const char *want,
+                       uint64_t want_dropped)
+{
+	struct capture_kept kept;
+
+	CHECK(capture_add(capture, text, strlen(text)) == 0);
+	CHECK(capture_take(capture, &kept) == 0);
+	CHECK_STR(kept.bytes, want);
+	CHECK(kept.dropped == want_dropped && kept.len + kept.dropped == strlen(text));
+	CHECK(kept.head_len <= kept.len && strncmp(kept.bytes, text, kept.head_len) == 0);
+	free(kept.bytes);
+	capture_done(capture);
+}
+
 static void cut(const char *text, size_t max, const char *want, uint64_t want_dropped)
 {
 	struct capture capture;
-	uint64_t dropped;
-	char *kept;
-	size_t len;
 
 	capture_init(&capture, max);
-	CHECK(capture_add(&capture, text, strlen(text)) == 0);
-	CHECK(capture_take(&capture, &kept, &len, &dropped) == 0);
-	CHECK_STR(kept, want);
-	CHECK(dropped == want_dropped && len + dropped == strlen(text));
-	free(kept);
-	capture_done(&capture);
+	check_kept(&capture, text, want, want_dropped);
 }
 
 static void a_cut_text_stays_a_text(void)
@@ -71,6 +78,20 @@ static void a_cut_text_stays_a_text(void)
 	cut("\xa4\xa4\xa4\xa4\xa4\xa4\xa4\xa4\xa4", 8, "\xa4\xa4\xa4\xa4\xa4", 4);
 }
 
+static void a_tail_alone(void)
+{
+	struct capture capture;
+
+	capture_init_tail(&capture, 4);
+	check_kept(&capture, "abcdefgh", "efgh", 4);
+	capture_init_tail(&capture, 4);
+	check_kept(&capture, "abcd", "abcd", 0);
+	capture_init_tail(&capture, 4);
+	check_kept(&capture, "abcd\xc3\xa4xyz", "xyz", 6);
+	capture_init_tail(&capture, 0);
+	check_kept(&capture, "abcd", "", 4);
+}
+
 static void nothing_is_an_empty_string(void)
 {
 	cut("", 8, "", 0);
@@ -80,6 +101,7 @@ int main(void)
 {
 	RUN(keeps_head_and_tail);
 	RUN(a_cut_text_stays_a_text);
+	RUN(a_tail_alone);
 	RUN(nothing_is_an_empty_string);
 	return check_done();
 }

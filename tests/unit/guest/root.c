@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * root.c - the thread that makes the root, with what it calls replaced: who waits for whom, what of the job it may touch
+ * and until when, and whose failure is told.  Sanitizers watch (check.sh --full: also for threads).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "child.h"
+#include "guest/disks.h"
+#include "guest/egress_files.h"
+#include "guest/inputs.h"
+#include "guest/kernel_check.h"
+#include "guest/mounts.h"
+#include "guest/prefetch.h"
+#include "guest/root.h"
+
+enum { UID = 4711 };
+
+/* What the replaced steps do, and what they saw. */
+static struct {
+	int image_code, user_code, workspace_code, names_code;
+	bool has_inbox, has_names;
+	pthread_t builder;
+	char cwd[64], hint_name[64], hint_path[64];
+	sem_t has_hint, may_hint;
+} steps;
+
+void disks_find(struct disks *ret_disks)
+{
+	*ret_disks = (struct disks){ .rootfs = "/dev/vda" };
+	if (steps.has_inbox)
+		snprintf(ret_disks->inbox, sizeof(ret_disks->inbox), "/dev/vdb");
+}
+
+int mount_image(const struct disks *disks, struct resoluto_err *err)
+{
+	steps.builder = pthread_self();
+	return steps.image_code < 0 ? resoluto_fail(err, steps.image_code, "no image") : 0;
+}
+
+int mount_root(const struct disks *disks, struct resoluto_err *err)
+{
+	return 0;
+}
+
+int inputs_open_disk(const char *path, struct resoluto_err *err)
+{
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+int egress_files_write(struct resoluto_err *err)
+{
+	steps.has_names = true;
+	return steps.names_code < 0 ? resoluto_fail(err, steps.names_code, "no names") : 0;
+}
+
+int kernel_check(int root, struct resoluto_err *err)
+{
+	return 0;
+}
+
+int mount_settle_user(const char *spec, struct user *ret_user, struct resoluto_err *err)
+{
+	CHECK(pthread_equal(steps.builder, pthread_self()));
+	if (steps.user_code < 0)
+		return resoluto_fail(err, steps.user_code, "no user %s", spec);
+	*ret_user = (struct user){ .uid = UID };
+	return 0;
+}
+
+int mount_make_owned(const char *path, const struct user *user, struct resoluto_err *err)
+{
+	if (steps.workspace_code < 0)
+		return resoluto_fail(err, steps.workspace_code, "no %s for %d", path,
+		                     (int) user->uid);
+	return open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+void prefetch_program(const char *name, const char *path)
+{
+	/* Until the job is another's. */
+	while (sem_wait(&steps.may_hint) < 0)
+		;
+	snprintf(steps.hint_name, sizeof(steps.hint_name), "%s", name);
+	snprintf(steps.hint_path, sizeof(steps.hint_path), "%s", path);
+	(void) sem_post(&steps.has_hint);
+}
+
+/* Of this process, which has no such root. */
+int chroot(const char *path)
+{
+	return strcmp(path, "/newroot") == 0 ? 0 : -1;
+}
+
+int chdir(const char *path)
+{
+	snprintf(steps.cwd, sizeof(steps.cwd), "%s", path);
+	return 0;
+}
+
+static struct job make_job(void)
+{
+	struct job job = { .user = strdup("someone"),
+		           .workspace_dir = strdup("/workspace"),
+		           .cwd = strdup("/work") };
+
+	(void) strv_add(&job.argv, "program");
+	(void) strv_add(&job.env, "PATH=/a:/b");
+	return job;
+}
+
+static void begin(struct root *root)
+{
+	struct resoluto_err err = { 0 };
+
+	CHECK(sem_init(&steps.has_hint, 0, 0) == 0 && sem_init(&steps.may_hint, 0, 0) == 0);
+	CHECK(root_begin(root, &err) == 0);
+}
+
+static void all_is_there(void)
+{
+	static struct root root;
+	struct resoluto_err err = { 0 };
+	struct job job = make_job();
+
+	steps.has_inbox = true;
+	begin(&root);
+	root_give_job(&root, &job);
+	CHECK(root_await(&root, &err) == 0);
+	CHECK(root.user.uid == UID && root.workspace >= 0 && root.inbox_disk >= 0);
+	CHECK_STR(steps.cwd, "/work");
+	/* The job is its owner's again, while the thread still looks ahead. */
+	memset(job.argv.items[0], 'x', strlen(job.argv.items[0]));
+	memset(job.env.items[0], 'x', strlen(job.env.items[0]));
+	job_done(&job);
+	CHECK(sem_post(&steps.may_hint) == 0);
+	while (sem_wait(&steps.has_hint) < 0)
+		;
+	CHECK_STR(steps.hint_name, "program");
+	CHECK_STR(steps.hint_path, "/a:/b");
+}
+
+/* What fails before the job has come is told when it is waited for; the job is not touched. */
+static void a_failure_of_the_image_waits_for_its_question(void)
+{
+	static struct root root;
+	struct resoluto_err err = { 0 };
+	struct job job = make_job();
+
+	steps.image_code = -EIO;
+	begin(&root);
+	root_give_job(&root, &job);
+	CHECK(root_await(&root, &err) == -EIO);
+	CHECK_STR(err.text, "no image");
+	CHECK(root.workspace == -1 && root.inbox_disk == -1 && !steps.cwd[0]);
+	job_done(&job);
+}
+
+static void a_failure_of_the_job_is_told(void)
+{
+	static struct root root;
+	struct resoluto_err err = { 0 };
+	struct job job = make_job();
+
+	steps.user_code = -EINVAL;
+	begin(&root);
+	root_give_job(&root, &job);
+	CHECK(root_await(&root, &err) == -EINVAL);
+	CHECK_STR(err.text, "no user someone");
+	job_done(&job);
+}
+
+static void without_a_workspace_there_is_no_root(void)
+{
+	static struct root root;
+	struct resoluto_err err = { 0 };
+	struct job job = make_job();
+
+	steps.workspace_code = -ENOTDIR;
+	begin(&root);
+	root_give_job(&root, &job);
+	CHECK(root_await(&root, &err) == -ENOTDIR);
+	CHECK_STR(err.text, "no /workspace for 4711");
+	CHECK(root.inbox_disk == -1);
+	job_done(&job);
+}
+
+static const struct {
+	const char *name;
+	void (*fn)(void);
+} cases[] = {
+	{ "all_is_there", all_is_there },
+	{ "a_failure_of_the_image_waits_for_its_question",
+	  a_failure_of_the_image_waits_for_its_question },
+	{ "a_failure_of_the_job_is_told", a_failure_of_the_job_is_told },
+	{ "without_a_workspace_there_is_no_root", without_a_workspace_there_is_no_root },
+};
+static size_t current;
+
+/* Standard output is the parent's TAP. */
+static int run_current(void)
+{
+	check_state.failed = 0;
+	if (dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+		return 1;
+	check_run(cases[current].name, cases[current].fn);
+	return check_state.failed ? 1 : 0;
+}
+
+/* Each in a process of its own: there is one such thread in the life of one. */
+static void each_in_its_own_process(void)
+{
+	for (current = 0; current < sizeof(cases) / sizeof(cases[0]); current++)
+		CHECK(in_child(run_current) == 0);
+}
+
+int main(void)
+{
+	RUN(each_in_its_own_process);
+	return check_done();
+}
