@@ -37,6 +37,8 @@ static void decorate(struct resoluto_result *result, unsigned variant, char **ar
 		result->output = result->out = variant & 2 ? "\xff\xfe" : "\xc3\xa4\n";
 		result->output_len = result->out_len = variant & 2 ? 2 : 3;
 		result->output_dropped_bytes = 1u << 31;
+		result->output_head_len = result->out_head_len = 1;
+		result->output_is_complete = variant & 4;
 	}
 	if (variant & 2) {
 		result->ran = true;
@@ -47,6 +49,7 @@ static void decorate(struct resoluto_result *result, unsigned variant, char **ar
 	}
 	if (variant & 4) {
 		result->artifacts = artifacts;
+		result->warnings = artifacts + 1;
 		result->result_json = variant & 1 ? "[1,\"\\u00E4\"]" : "{\"passed\":true}";
 	}
 	if (variant & 8) {

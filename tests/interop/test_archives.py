@@ -447,7 +447,7 @@ def test_bombs(place):
     done = unpack(zeros, place / "to", ratio=200)
     assert done.returncode == 1 and b"swells" in done.stderr and b"EFBIG" in done.stderr
     done = unpack(zeros, place / "to", bytes=1 << 20)
-    assert done.returncode == 1 and b"holds more than 1048576 bytes" in done.stderr
+    assert done.returncode == 1 and b"takes more than 1048576 bytes" in done.stderr
     assert names(place / "to") == []
     holes = Made()
     for i in range(3):

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events, chunks, results and manifests against the Python original, both ways.
-
-RESOLUTO_TEST_ORIGINAL names a folder into which resoluto-sandbox 0.1.0 was installed with `pip install --target`.  It
-wants Python 3.12 and is used here with whatever runs the tests."""
+"""Events, chunks, results and manifests against the Python original, both ways."""
 import asyncio
 import base64
 import importlib
@@ -10,29 +7,16 @@ import json
 import pathlib
 import random
 import subprocess
-import sys
 
 import jsonschema
 import pytest
 
-from conftest import ROOT, build_dir, needed
+from conftest import ROOT, build_dir
+from peers import original  # noqa: F401 (a fixture)
 
 RUN = "run/run-0123456789abcdef"
 AWKWARD = (b"plain\n\nblank above\ttab\r\n" + "ä € \U0001f600 \u2028 \u2029 \x85 \x0b \x0c \x1c\n".encode() + b"\xff\xfe\0\xed\xa0\x80\xe2\x80\n"
            + b"x" * 100_000 + b"\n" + bytes(range(256)) + b"\n" + b"no newline at the end")
-
-
-@pytest.fixture(scope="module")
-def original():
-    folder = pathlib.Path(needed("RESOLUTO_TEST_ORIGINAL"))
-    if not (folder / "resoluto/sandbox").is_dir():
-        pytest.fail(f"RESOLUTO_TEST_ORIGINAL={folder} does not hold the package: pip install --ignore-requires-python"
-                    f" --target {folder} resoluto-sandbox==0.1.0 pydantic", pytrace=False)
-    sys.path.insert(0, str(folder))
-    try:
-        yield importlib.import_module("resoluto.sandbox")
-    finally:
-        sys.path.remove(str(folder))
 
 
 def tool(*arguments, **options):

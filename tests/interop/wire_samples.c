@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wire_samples.c - the wire layer as a program, for test_wire_schemas.py and test_wire_original.py.
+ * wire_samples.c - the wire layer as a program, for the tests of this folder.
  *
  *	wire_samples documents      sample documents, one a line: schema, tab, JSON
  *	wire_samples write DIR      a finished run in DIR: its chunks, result and manifest; the program's output is
  *	                            standard input, after redaction
  *	wire_samples read DIR       what a host reads of the run in DIR, one JSON object a line
  *	wire_samples redact         standard input to standard output
+ *	wire_samples parse          documents as `documents` writes them; for each line what was read of it, or "refused"
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -239,7 +240,7 @@ static int show_event(void *ctx, const struct resoluto_event *event)
 	must(json_add_member(&out, "event", event->event), "show");
 	must(json_add_member(&out, "status", event->status), "show");
 	must(json_add_member(&out, "bytes", event->bytes ? exact.data : ""), "show");
-	printf("%s,\"ts\":%.6f,\"seq\":%" PRIu64
+	printf("%s,\"ts\":%.17g,\"seq\":%" PRIu64
 	       ",\"is_stderr\":%d,\"is_output\":%d,\"data\":%s}\n",
 	       out.data, event->ts, event->seq, event->is_stderr, event->is_output, event->data);
 	return 0;
@@ -288,6 +289,84 @@ static int run_read(int dirfd)
 	return 0;
 }
 
+static int say_refused(void)
+{
+	printf("refused\n");
+	return 0;
+}
+
+static int parse_event(const char *json, size_t len)
+{
+	struct event_line line = { 0 };
+
+	if (event_parse(json, len, &line) == 0)
+		(void) show_event(NULL, &line.event);
+	else
+		say_refused();
+	event_line_done(&line);
+	return 0;
+}
+
+static int parse_result(const char *json, size_t len)
+{
+	CLEANUP(buf_done) struct buf out = BUF_INIT(TEXT_MAX);
+	CLEANUP(node_result_doc_done) struct node_result_doc doc = { 0 };
+
+	if (node_result_parse(json, len, &doc, NULL) < 0)
+		return say_refused();
+	must(node_result_write(&out, &doc.result), "show");
+	printf("%s", out.data);
+	return 0;
+}
+
+static int parse_manifest(const char *json, size_t len)
+{
+	uint32_t total;
+
+	if (manifest_parse(json, len, &total) < 0)
+		return say_refused();
+	printf("{\"total_chunks\":%u}\n", total);
+	return 0;
+}
+
+static int parse_line(char *line, size_t len)
+{
+	static const struct {
+		const char *name;
+		int (*parse)(const char *json, size_t len);
+	} parsers[] = {
+		{ "event", parse_event },
+		{ "result", parse_result },
+		{ "manifest", parse_manifest },
+	};
+	const char *json = memchr(line, '\t', len);
+
+	for (size_t i = 0; json && i < sizeof(parsers) / sizeof(parsers[0]); i++) {
+		size_t name_len = strlen(parsers[i].name);
+
+		if (name_len == (size_t) (json - line) &&
+		    memcmp(line, parsers[i].name, name_len) == 0)
+			return parsers[i].parse(json + 1, len - name_len - 1);
+	}
+	must(-EINVAL, "a line is no NAME<TAB>DOCUMENT");
+	return 0;
+}
+
+/* Answers each line at once, so that a test can ask about one document after the other. */
+static int run_parse(void)
+{
+	char *line = NULL;
+	size_t size = 0;
+	ssize_t len;
+
+	while ((len = getline(&line, &size, stdin)) > 0) {
+		parse_line(line, (size_t) len - (line[len - 1] == '\n'));
+		fflush(stdout);
+	}
+	free(line);
+	return 0;
+}
+
 static int run_redact(void)
 {
 	CLEANUP(redactor_free) struct redactor *redactor = NULL;
@@ -312,10 +391,12 @@ int main(int argc, char *argv[])
 		return run_documents();
 	if (argc == 2 && strcmp(argv[1], "redact") == 0)
 		return run_redact();
+	if (argc == 2 && strcmp(argv[1], "parse") == 0)
+		return run_parse();
 	if (dirfd >= 0 && strcmp(argv[1], "write") == 0)
 		return run_write(dirfd);
 	if (dirfd >= 0 && strcmp(argv[1], "read") == 0)
 		return run_read(dirfd);
-	fprintf(stderr, "usage: wire_samples documents | write DIR | read DIR | redact\n");
+	fprintf(stderr, "usage: wire_samples documents | write DIR | read DIR | redact | parse\n");
 	return 2;
 }
