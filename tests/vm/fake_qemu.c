@@ -32,6 +32,7 @@
 #include "base/buf.h"
 #include "base/crc32c.h"
 #include "base/io.h"
+#include "qemu_argv.h"
 #include "wire/frame.h"
 
 #define OTHER_BOOT_ID "11111111-2222-4333-8444-555555555555"
@@ -42,18 +43,6 @@ static struct {
 	char *host_boot_ids;
 	uint32_t stream;
 } fake;
-
-static int find_fd(char **argv, const char *id)
-{
-	char pattern[64];
-
-	snprintf(pattern, sizeof(pattern), "socket,id=%s,fd=", id);
-	for (; *argv; argv++) {
-		if (strncmp(*argv, pattern, strlen(pattern)) == 0)
-			return atoi(*argv + strlen(pattern));
-	}
-	exit(90);
-}
 
 static const char *word(size_t i)
 {
@@ -469,6 +458,24 @@ static void tell_descriptors(void)
 	finish(0);
 }
 
+/* The console, the monitor and the emulator's own end, as words 1 to 3 tell: each may be "-" for silence. */
+static void guest_end(void)
+{
+	if (strcmp(word(1), "-") != 0)
+		tell("%s\n", word(1));
+	if (strcmp(word(2), "STOP") == 0)
+		dprintf(fake.qmp, "{\"event\": \"STOP\"}\r\n");
+	else if (strcmp(word(2), "-") != 0)
+		qmp_ends(word(2));
+	if (strncmp(word(3), "signal ", 7) == 0) {
+		signal(atoi(word(3) + 7), SIG_DFL);
+		raise(atoi(word(3) + 7));
+	} else if (strcmp(word(3), "-") != 0) {
+		dprintf(STDERR_FILENO, "qemu: last words\n");
+		exit(atoi(word(3)));
+	}
+}
+
 static void play(void)
 {
 	const char *what = word(0);
@@ -501,26 +508,19 @@ static void play(void)
 		started(fake.host_boot_ids);
 	else if (strcmp(what, "no-boot-id") == 0)
 		send_frame(fake.control, FRAME_STARTED, 0, 0, "{}", 2);
-	else if (strcmp(what, "panic") == 0)
-		tell("[    1.0] Kernel panic - not syncing: Attempted to kill init!\n");
+	else if (strcmp(what, "end") == 0)
+		guest_end();
 	else if (strcmp(what, "started") == 0)
 		started(OTHER_BOOT_ID);
-	else if (strcmp(what, "exit") == 0)
-		exit(3);
-	if (strcmp(what, "panic") == 0 || strcmp(what, "reset") == 0)
-		qmp_ends("guest-reset");
-	else if (strcmp(what, "power-off") == 0)
-		qmp_ends("guest-shutdown");
-	else
-		stay();
+	stay();
 }
 
 int main(int argc, char **argv)
 {
-	fake.qmp = find_fd(argv, "qmp");
-	fake.console = find_fd(argv, "console");
-	fake.control = find_fd(argv, "control");
-	fake.conduit = find_fd(argv, "conduit");
+	fake.qmp = qemu_argv_fd(argv, "qmp");
+	fake.console = qemu_argv_fd(argv, "console");
+	fake.control = qemu_argv_fd(argv, "control");
+	fake.conduit = qemu_argv_fd(argv, "conduit");
 	hello();
 	play();
 	return 0;

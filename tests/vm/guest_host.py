@@ -10,6 +10,7 @@ import ctypes
 import json
 import mmap
 import os
+import pathlib
 import selectors
 import socket
 import struct
@@ -82,6 +83,11 @@ def make_inbox(archives, magic=b"RSLINBX1", disk_size=None):
     return disk
 
 
+def host_clock():
+    """What the host says when it is asked for the time: since the epoch, and by a counter that nobody corrects."""
+    return time.time_ns(), time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+
+
 def host_boot_id():
     with open("/proc/sys/kernel/random/boot_id") as file:
         return file.read().strip()
@@ -103,15 +109,24 @@ def make_job(argv, env=None, **members):
     return {"schema": 1, "env": variables, "stdin": False, "scratch": False, "redact": [], **members}
 
 
+def machine_of(kernel):
+    """QEMU's acceleration and machine, and the kernel's words, as its row has them (src/runtime/microvm/cmdline.c)."""
+    row = pathlib.Path(kernel).with_name("MACHINE")
+    if row.exists() and row.read_text().strip().endswith("-built"):
+        return "tcg", "microvm,rtc=on,acpi=off", "lapic_timer_hz=1000000000 no_timer_check keepinit"
+    return "tcg,thread=single", "microvm,rtc=on", ""
+
+
 class Guest:
     """One virtual machine, from boot to power off.  Objects it stored are in `objects`, in order."""
 
     def __init__(self, job, memory_mib=256, cpus=1, inbox=None, scratch=None, refuse=None, hello=VERSION,
-                 kernel=None, initrd=None, rootfs=None):
-        self.job = job if isinstance(job, bytes) else json.dumps(job).encode()
+                 kernel=None, initrd=None, rootfs=None, clock=host_clock, qemu=(), net=None):
+        self.job = job if isinstance(job, bytes) else json.dumps({"inbox": bool(inbox), **job}).encode()
         self.objects, self.puts, self.refused = {}, {}, []
         self.refuse = refuse or (lambda key: None)  # key -> NAK code or None
         self.hello = hello
+        self.clock = clock
         self.credit = 256 * 1024
         self.started = None
         self.times = {}
@@ -127,20 +142,25 @@ class Guest:
         disks = [("rootfs", rootfs or env["RESOLUTO_TEST_ROOTFS"], "on")]
         disks += [("inbox", inbox, "on")] if inbox else []
         disks += [("scratch", scratch, "off")] if scratch else []
+        kernel = kernel or env["RESOLUTO_TEST_KERNEL"]
+        accel, machine, words = machine_of(kernel)
         command = [
-            env.get("RESOLUTO_LOCAL_QEMU", "qemu-system-x86_64"), "-accel", "tcg", "-M", "microvm,rtc=on",
+            env.get("RESOLUTO_LOCAL_QEMU", "qemu-system-x86_64"), "-accel", accel, "-M", machine,
             "-cpu", "max", "-m", f"{memory_mib}M", "-smp", str(cpus), "-nodefaults", "-no-user-config",
-            "-display", "none", "-no-reboot", "-kernel", kernel or env["RESOLUTO_TEST_KERNEL"],
+            "-display", "none", "-no-reboot", "-kernel", kernel,
             "-initrd", initrd or env["RESOLUTO_TEST_INITRD"], "-append",
-            f"console=ttyS0 quiet reboot=t panic=-1 tsc_early_khz={tsc_khz()} tsc=reliable noreplace-smp",
-            "-serial", "stdio", "-device", "virtio-serial-device,max_ports=3",
+            f"console=ttyS0 quiet reboot=t panic=-1 tsc_early_khz={tsc_khz()} tsc=reliable noreplace-smp {words}",
+            "-serial", "stdio", "-device", f"virtio-serial-device,max_ports={4 if net else 3}",
         ]
+        if net:  # the end of a socket; the test has the other one
+            theirs["net"] = net
         for name, sock in theirs.items():
             command += ["-chardev", f"socket,id={name},fd={sock.fileno()}",
                         "-device", f"virtserialport,chardev={name},name={name}"]
         for serial, path, readonly in disks:
             command += ["-drive", f"if=none,id={serial},file={path},format=raw,readonly={readonly}",
                         "-device", f"virtio-blk-device,drive={serial},serial={serial}"]
+        command += qemu
         self._begin = time.monotonic()
         self.qemu = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self._console,
                                      stderr=subprocess.STDOUT,
@@ -258,11 +278,14 @@ class Guest:
         if kind == HELLO:
             self.times["hello"] = time.monotonic() - self._begin
             self._send("control", frame(HELLO, struct.pack("<I", self.hello)) +
-                       frame(CLOCK, struct.pack("<Q", time.time_ns())) + message(JOB, self.job))
+                       frame(CLOCK, struct.pack("<QQ", *self.clock())) + message(JOB, self.job))
             self._push_stdin()
         elif kind == STARTED:
             self.times["started"] = time.monotonic() - self._begin
             self.started = json.loads(payload)
+        elif kind == CLOCK:
+            assert payload == b""
+            self._send("control", frame(CLOCK, struct.pack("<QQ", *self.clock())))
         elif kind == CREDIT:
             self.credit += struct.unpack("<I", payload)[0]
             self._push_stdin()

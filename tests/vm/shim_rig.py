@@ -127,16 +127,18 @@ class Rig:
             "RESOLUTO_LOCAL_KERNEL": str(self.top / "kernel"),
             "RESOLUTO_LOCAL_INITRD": str(self.top / "initrd"),
             "RESOLUTO_LOCAL_ACCEL": "tcg",
+            "RESOLUTO_LOCAL_MACHINE": f"{os.uname().machine}-debian",  # whatever this host was provisioned with
             "RESOLUTO_LOCAL_UIDS": local_env().get("RESOLUTO_LOCAL_UIDS", "200000-200063"),
         }
 
-    def use_real_qemu(self):
-        """Boot for real: with copies, since an ordinary user may not reach the tests' cache."""
+    def use_real_qemu(self, kernel):
+        """Boot this kernel for real: with copies, since an ordinary user may not reach the tests' cache."""
         given = local_env()
         for name in ("QEMU", "ACCEL"):
             self.env[f"RESOLUTO_LOCAL_{name}"] = given[f"RESOLUTO_LOCAL_{name}"]
         for name in ("KERNEL", "INITRD"):
-            shutil.copyfile(given[f"RESOLUTO_LOCAL_{name}"], self.top / name.lower())
+            shutil.copyfile(kernel[f"RESOLUTO_LOCAL_{name}"], self.top / name.lower())
+        self.env["RESOLUTO_LOCAL_MACHINE"] = kernel["RESOLUTO_LOCAL_MACHINE"]
         shutil.copyfile(rootfs(), self.top / "image")
 
     def boot(self, *words, run_id=None, env=(), **options):

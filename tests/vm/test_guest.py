@@ -127,7 +127,7 @@ def test_the_program_is_nobody_special():
     ls /dev | tr '\\n' ' '; echo
     for d in /dev/mem /dev/vda /dev/vport0p1 /dev/kmsg; do [ -e $d ] && echo $d is there; done
     cat /proc/1/environ /proc/1/maps 2>&1 | grep -c denied
-    echo 1 > /proc/sys/kernel/sysrq; mknod n c 1 1; dmesg; python3 -c '
+    echo x > /proc/sys/kernel/core_pattern; mknod n c 1 1; dmesg; python3 -c '
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
 libc.mount(b"none", b"/mnt", b"tmpfs", 0, None)
@@ -256,6 +256,14 @@ def test_a_line_comes_back_while_the_program_runs():
         assert guest.result()["exit_code"] == 0
 
 
+def test_a_prompt_is_seen_while_the_other_stream_floods():
+    with Guest(make_job(SHELL + ["yes & printf 'password: ' >&2; cat >/dev/null; kill $!"], stdin=True)) as guest:
+        guest.run(until=lambda g: any(b"password: " in data for data in list(g.objects.values())[-1:]))
+        guest.send_stdin(b"")
+        guest.run()
+        assert guest.result()["exit_code"] == 0
+
+
 def test_values_are_redacted_across_writes():
     script = "printf 'my hun'; sleep 0.3; printf 'ter2secret!\\n'; echo token ghp_0123456789abcdefghijABCDEFGHIJ012345"
     guest = run(SHELL + [script], job=make_job(SHELL + [script], redact=["hunter2secret"]))
@@ -305,6 +313,13 @@ def test_a_grandchild_that_never_ends_is_cut_off():
     result = guest.result()
     assert guest.output().startswith(b"early\n") or b"more\n" in guest.output()
     assert (result["exit_code"], result["output_is_complete"], result["ran"]) == (4, False, True)
+
+
+def test_a_hook_that_leaves_a_process_behind_is_told():
+    setup = json.dumps(SHELL + ["sleep 1000 & echo ready"])
+    guest = run(["echo", "on"], env={"RESOLUTO_DRAIN_TIMEOUT_MS": "300", "RESOLUTO_SETUP_ARGV": setup})
+    assert guest.output() == b"on\n" and guest.result()["output_is_complete"] is True
+    assert any("the setup hook left a process behind" in e.get("data", {}).get("line", "") for e in guest.events())
 
 
 def test_zombies_are_reaped():
@@ -404,6 +419,13 @@ def test_outputs_that_the_store_refuses(refusal):
 def test_inputs_that_are_refused(disk):
     with disk() as inbox:
         refused(run(["true"], inbox=inbox.name), "inputs-failed")
+
+
+@pytest.mark.parametrize("disk", ["inbox", "scratch"])
+def test_a_disk_that_the_job_promises_and_nobody_attached(disk):
+    guest = run(["true"], job=make_job(["true"], **{disk: True}))
+    refused(guest, "inputs-failed")
+    assert "disk" in guest.result()["detail"]
 
 
 def test_inputs_that_do_not_fit():

@@ -24,7 +24,7 @@ REFUSED = {"read-passwd": "EACCES", "list-root": "EACCES", "read-proc": "EACCES"
 @pytest.mark.parametrize("what", KILLED)
 def test_a_forbidden_call_ends_the_emulator(rig, what):
     run = rig.run("attempt", what)
-    assert run.end == ("failed", "emulator-killed"), run.text
+    assert run.end == ("failed", "emulator-crashed"), run.text
     assert f"attempt {what}" not in run.text
 
 
@@ -49,8 +49,10 @@ def test_it_has_only_the_descriptors_of_the_table(rig):
 def test_as_root_it_is_a_user_of_its_slot(rig):
     run = rig.run("descriptors")
     who = next(line for line in run.lines if line.startswith("uid ")).split()
-    first = int(rig.env["RESOLUTO_LOCAL_UIDS"].split("-")[0])
-    assert (int(who[1]) == int(who[3]) == first) == (rig.user == "root")
+    first, last = map(int, rig.env["RESOLUTO_LOCAL_UIDS"].split("-"))
+    assert who[1] == who[3]
+    # Not always the first: users are taken on the whole host, by other runs as well.
+    assert (first <= int(who[1]) <= last) == (rig.user == "root")
     assert int(who[1]) != 0 and who[5] == "0"
 
 

@@ -40,18 +40,19 @@ def test_a_good_guest_succeeds_and_leaves_nothing(rig):
 
 def test_the_kernel_is_named_by_its_version(any_rig):
     version = any_rig.top / "VERSION"
-    for text, name in (("6.1.0-44-cloud-amd64 0123456789abcdef\n", "6.1.0-44-cloud-amd64"), ("file 0123\n", "kernel"),
-                       ("", "kernel"), ("6.1" * 200, "kernel"), ("6.1\x1b[2J\n", "6.1")):
+    for text, machine, name in (("6.1.0-44-cloud-amd64 0123456789abcdef\n", "", "6.1.0-44-cloud-amd64 0123456789abcdef (debian)"),
+                                ("6.1.9 fedcba9876543210\n", "x86_64-built", "6.1.9 fedcba9876543210 (built)"),
+                                ("file 0123\n", "x86_64-ubuntu", "kernel (ubuntu)")):
         version.write_text(text)
-        told = json.loads(any_rig.run("good").wait_line("isolation ")[len("isolation "):])
-        assert told["kernel"] == name, text
+        run = any_rig.run("good", env={"RESOLUTO_LOCAL_MACHINE": machine})
+        assert json.loads(run.wait_line("isolation ")[len("isolation "):])["kernel"] == name, text
     version.unlink()
 
 
 def test_isolation_says_what_was_proven(rig):
     run = rig.run("good")
     told = json.loads(run.wait_line("isolation ")[len("isolation "):])
-    assert told["runtime"] == "microvm" and told["accel"] == "tcg" and told["kernel"] == "kernel"
+    assert told["runtime"] == "microvm" and told["accel"] == "tcg" and told["kernel"] == "kernel (debian)"
     assert told["own_kernel"] is True and told["verdict"] == "protected"
     assert told["guest_boot_id"] == "11111111-2222-4333-8444-555555555555"
     assert {"no-new-privs", "seccomp", "qemu-sandbox", "rlimits"} <= set(told["confinement"])
@@ -100,12 +101,40 @@ def test_a_flood_of_archives_ends_with_the_quota(any_rig):
     assert len(run.objects()) == 32
 
 
-@pytest.mark.parametrize("guest, reason", [
-    ("panic", "guest-panic"), ("reset", "guest-reset"), ("power-off", "guest-power-off"), ("exit", "emulator-failed"),
-    ("shared-kernel", "shared-kernel"), ("no-boot-id", "own-kernel-unproven")])
-def test_ends_are_told_apart(any_rig, guest, reason):
-    run = any_rig.run(guest)
+PANIC = "[    1.0] Kernel panic - not syncing: "
+RESTART = "[    1.0] reboot: Restarting system"
+
+
+@pytest.mark.parametrize("console, monitor, end, reason, detail", [
+    (PANIC + "Attempted to kill init!", "guest-reset", "0", "guest-panic", "Attempted to kill init!"),
+    (PANIC + "System is deadlocked on memory", "guest-reset", "0", "guest-out-of-memory", "deadlocked on memory"),
+    ("-", "guest-reset", "0", "guest-triple-fault", ""),
+    (RESTART, "guest-reset", "0", "guest-reset", ""),
+    ("resoluto-runner: mount: No such device\n" + RESTART, "guest-reset", "0", "guest-reset", "mount: No such device"),
+    ("-", "guest-shutdown", "0", "guest-power-off", ""),
+    ("[    1.0] reboot: System halted", "-", "-", "guest-power-off", ""),
+    ("-", "host-signal", "0", "emulator-killed", "a signal asked it to end"),
+    ("-", "STOP", "-", "emulator-failed", "QEMU stopped the machine"),
+    ("-", "-", "3", "emulator-failed", "qemu: last words"),
+    ("-", "-", f"signal {signal.SIGTERM:d}", "emulator-killed", "signal 15"),
+    ("-", "-", f"signal {signal.SIGSEGV:d}", "emulator-crashed", "signal 11"),
+    ("-", "-", f"signal {signal.SIGABRT:d}", "emulator-crashed", "signal 6")])
+def test_ends_are_told_apart(any_rig, console, monitor, end, reason, detail):
+    run = any_rig.run("end", console, monitor, end)
     assert run.end == ("failed", reason), run.text
+    told = [line for line in run.lines if line.startswith("detail ")]
+    assert detail in told[-1] if detail else told == ["detail "], run.text
+
+
+@pytest.mark.parametrize("console, reason", [(RESTART, "guest-power-off"), ("-", "guest-triple-fault")])
+def test_a_machine_without_a_switch_leaves_by_a_restart(any_rig, console, reason):
+    run = any_rig.run("end", console, "guest-reset", "0", env={"RESOLUTO_LOCAL_MACHINE": "x86_64-built"})
+    assert run.end == ("failed", reason), run.text
+
+
+@pytest.mark.parametrize("guest, reason", [("shared-kernel", "shared-kernel"), ("no-boot-id", "own-kernel-unproven")])
+def test_a_guest_without_a_kernel_of_its_own_is_ended(any_rig, guest, reason):
+    assert any_rig.run(guest).end == ("failed", reason)
 
 
 def test_a_guest_that_hangs_before_its_program_is_running(any_rig):
@@ -238,6 +267,9 @@ def test_a_claimed_directory_stays_until_it_is_released(any_rig):
     ({"RESOLUTO_LOCAL_MAX_RUNS": "many"}, "RESOLUTO_LOCAL_MAX_RUNS"),
     ({"RESOLUTO_LOCAL_QEMU": "qemu"}, "absolute"),
     ({"RESOLUTO_LOCAL_MACHINE": "pdp11"}, "pdp11"),
+    ({"RESOLUTO_LOCAL_BOOT_LIMIT": "soon"}, "RESOLUTO_LOCAL_BOOT_LIMIT=soon"),
+    ({"RESOLUTO_LOCAL_BOOT_LIMIT": "999ms"}, "1s to 1h"),
+    ({"RESOLUTO_LOCAL_BOOT_LIMIT": "2h"}, "1s to 1h"),
 ])
 def test_a_wrong_configuration_is_refused_with_the_remedy(any_rig, env, word):
     run = any_rig.run("good", env=env)

@@ -8,21 +8,23 @@ import subprocess
 
 import pytest
 
+from conftest import kernel_environment
 from shim_rig import USERS, Rig, gone_within_a_second
 
 
 @pytest.fixture(scope="module", params=USERS)
 def rig(request):
+    """Who starts it matters here, not what boots: the kernel that runs use."""
     rig = Rig(request.param)
-    rig.use_real_qemu()
+    rig.use_real_qemu(kernel_environment("built"))
     yield rig
     rig.close()
 
 
 @pytest.fixture(scope="module")
-def any_rig():
+def any_rig(kernel):
     rig = Rig(USERS[-1])
-    rig.use_real_qemu()
+    rig.use_real_qemu(kernel)
     yield rig
     rig.close()
 

@@ -6,7 +6,7 @@
  *	vm_driver [--OPTION VALUE]... -- ARG...
  *
  * ARG... becomes RESOLUTO_WORKLOAD_ARGV.  Its own stdin feeds the program (--has-stdin yes).  Lines on
- * stdout: "launched PID-OF-SHIM", "phase NAME REASON", "isolation JSON", "logs N-BYTES" and the
+ * stdout: "launched PID-OF-SHIM", "phase NAME REASON", "detail TEXT" of a failure, "isolation JSON", "logs N-BYTES" and the
  * bytes, "destroyed".  Exit 0 when the run succeeded, 1 when it failed, 3 when launch was
  * refused ("refused CODE TEXT").
  */
@@ -185,6 +185,8 @@ static void tell_status(const struct resoluto_status *status, enum resoluto_phas
 {
 	if (status->phase != *last)
 		say("phase %s %s\n", phase_name(status->phase), status->reason);
+	if (status->phase != *last && status->phase == RESOLUTO_PHASE_FAILED)
+		say("detail %s\n", status->detail);
 	*last = status->phase;
 }
 
