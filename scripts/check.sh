@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Install what the tests need and run every test once; units also with ASan and UBSan.  --full adds sanitizers
-# and clang end to end, and the soak tests.  Ends with one line "N passed, N failed", counted from the results.
+# and clang end to end, the guest kernel of aarch64, and the soak tests.  Ends with one line "N passed, N failed", counted from the results.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -40,7 +40,8 @@ rm -f "$results"/*.xml
 failed_steps=0
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/resoluto-check-XXXXXX")
 chmod 0711 "$scratch"
-trap '[ -z "$STEP_PID" ] || kill "$STEP_PID" 2>/dev/null; rm -rf "$scratch"' EXIT
+declare -A behind=()
+trap 'stop_step; stop_behind; release_services; rm -rf "$scratch"' EXIT
 
 # Nothing of the caller's configuration reaches the tests.
 for name in $(compgen -e RESOLUTO_ | grep -v '^RESOLUTO_TEST_CACHE$' || true); do
@@ -101,13 +102,14 @@ meson_tests() { # directory, name, arguments of meson test...
 	fi
 }
 
-py_tests() { # name, arguments of pytest...
-	local name=$1 rc=0
-	shift
+# A test that stands still fails after its limit, and the others go on.
+py_tests() { # name, seconds for one test, arguments of pytest...
+	local name=$1 limit=$2 rc=0
+	shift 2
 	say "==> tests: $name"
 	# A folder of our own: pytest removes those of older sessions under its default place, even running ones.
 	"$cache/venv/bin/python" -m pytest -q -p no:cacheprovider --basetemp "$scratch/$name" \
-		--junitxml "$results/$name.xml" "$@" \
+		--timeout "$limit" --junitxml "$results/$name.xml" "$@" \
 		${only:+-k "$only"} || rc=$?
 	# 1 = some failed (they are counted), 5 = none selected by --only.
 	case "$rc" in
@@ -117,13 +119,63 @@ py_tests() { # name, arguments of pytest...
 	esac
 }
 
-provision() {
+# Minutes of work behind everything that does not need what it makes.
+start_behind() { # name, command...
+	local name=$1
+	shift
+	set -m # a process group of its own, to be stopped as a whole
+	(
+		renice -n 19 "$BASHPID" >/dev/null
+		"$@"
+	) >"$results/$name.log" 2>&1 </dev/null &
+	behind[$name]=$!
+	set +m
+}
+
+# Its failure is counted, and shown; what needs it fails by itself, the rest goes on.
+await_behind() { # name
+	local rc=0 start
+	start=$(date +%s)
+	say "==> waiting for: $1"
+	wait "${behind[$1]}" || rc=$?
+	unset "behind[$1]"
+	if [ "$rc" -ne 0 ]; then
+		tail -n 30 "$results/$1.log" >&2
+		say "    $1 failed (exit code $rc); its log is $results/$1.log"
+		failed_steps=$((failed_steps + 1))
+		return "$rc"
+	fi
+	say "    $1: done after $(($(date +%s) - start)) s more"
+}
+
+stop_behind() {
+	local name
+	for name in "${!behind[@]}"; do
+		kill -- "-${behind[$name]}" 2>/dev/null || true
+	done
+}
+
+provision() { # built|distro
 	RESOLUTO_CACHE_DIR=$cache/sandbox RESOLUTO_STATE_DIR=$cache/state RESOLUTO_LOCAL_ENV=$cache/local.env \
-		bash scripts/local-backend-up.sh --prefix none --build-dir "$here/build-check"
+		bash scripts/local-backend-up.sh --prefix none --build-dir "$here/build-check" --kernel "$1"
+}
+
+# What the tests are told of the provisioned one.
+export_kernel() {
+	export RESOLUTO_LOCAL_ENV=$cache/local.env RESOLUTO_BUILD_DIR=$here/build-check
+	export RESOLUTO_TEST_KERNELS=$cache/sandbox/kernel
+	RESOLUTO_TEST_KERNEL=$(sed -n 's/^RESOLUTO_LOCAL_KERNEL=//p' "$cache/local.env")
+	RESOLUTO_TEST_INITRD=$(sed -n 's/^RESOLUTO_LOCAL_INITRD=//p' "$cache/local.env")
+	RESOLUTO_TEST_ROOTFS=$("$RESOLUTO_BUILD_DIR/src/cli/resoluto-sandbox" image ls --json |
+		jq -r '.[] | select(.ref | startswith("resoluto-sandbox-base:")) | .path')
+	export RESOLUTO_TEST_KERNEL RESOLUTO_TEST_INITRD RESOLUTO_TEST_ROOTFS
 }
 
 main() {
-	ensure_packages "${BUILD_PACKAGES[@]}" "${RUN_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
+	ensure_packages "${BUILD_PACKAGES[@]}" "${RUN_PACKAGES[@]}" "${KERNEL_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
+	[ -z "$full" ] || ensure_packages "${FULL_PACKAGES[@]}"
+	ensure_index linux-source
+	start_behind guest-kernel bash scripts/build-guest-kernel.sh "$cache/sandbox/kernel/built"
 	step "python tools and the original" python_tools
 	step "real inputs" real_inputs
 	step "building with gcc, warnings as errors" configure "$here/build-check" -Dwerror=true -Dtests=true
@@ -135,28 +187,45 @@ main() {
 	meson_tests "$here/build-check" rules --suite rules
 	meson_tests "$here/build-asan" units-asan --suite unit --suite contract --suite fuzz
 
-	step "provisioning (kernel, initramfs, base image, canary)" provision
-	export RESOLUTO_LOCAL_ENV=$cache/local.env RESOLUTO_BUILD_DIR=$here/build-check
-	RESOLUTO_TEST_KERNEL=$(sed -n 's/^RESOLUTO_LOCAL_KERNEL=//p' "$cache/local.env")
-	RESOLUTO_TEST_INITRD=$(sed -n 's/^RESOLUTO_LOCAL_INITRD=//p' "$cache/local.env")
-	RESOLUTO_TEST_ROOTFS=$("$RESOLUTO_BUILD_DIR/src/cli/resoluto-sandbox" image ls --json |
-		jq -r '.[] | select(.ref | startswith("resoluto-sandbox-base:")) | .path')
-	export RESOLUTO_TEST_KERNEL RESOLUTO_TEST_INITRD RESOLUTO_TEST_ROOTFS
+	step "provisioning (kernel of the distribution, initramfs, base image, canary)" provision distro
+	export_kernel
+	py_tests interop 600 tests/interop
+	py_tests services 600 tests/services
+	py_tests egress 600 tests/egress
+	py_tests scripts 900 tests/scripts
 
-	py_tests interop tests/interop
-	py_tests services tests/services
-	py_tests e2e tests/e2e
-	py_tests vm tests/vm
+	if await_behind guest-kernel; then
+		step "provisioning (built kernel, canary)" provision built
+		export_kernel
+	fi
+	start_behind other-hosts other_hosts
+	py_tests e2e 900 tests/e2e
+	py_tests vm 900 tests/vm
+	await_behind other-hosts || true
+	py_tests kvm 2400 tests/kvm
+	RESOLUTO_SOAK=$full py_tests conformance 2400 tests/conformance
 	[ -z "$full" ] || full_tests
+}
+
+# A host with KVM to run the product on, and the image with the ordinary programs.
+other_hosts() {
+	bash tests/kvm/build-host.sh "$cache/kvm" &&
+		bash tests/conformance/prepare.sh "$cache/conformance" "$RESOLUTO_BUILD_DIR/src/cli/resoluto-sandbox"
 }
 
 full_tests() {
 	step "building with clang" env CC=clang CXX=clang++ bash -c "$(declare -f configure); here='$here'; configure '$here/build-clang' -Dwerror=true -Dtests=true"
 	meson_tests "$here/build-clang" units-clang --suite unit --suite contract --suite fuzz
-	RESOLUTO_BUILD_DIR=$here/build-clang RESOLUTO_LIBEXEC_DIR=$here/build-clang/src/shim py_tests e2e-clang tests/e2e
+	step "building with TSan" configure "$here/build-tsan" -Dwerror=true -Dtests=true -Db_sanitize=thread \
+		-Db_lundef=false -Dguest=disabled --buildtype=debugoptimized
+	meson_tests "$here/build-tsan" units-tsan --suite threads
+	RESOLUTO_BUILD_DIR=$here/build-clang RESOLUTO_LIBEXEC_DIR=$here/build-clang/src/shim py_tests e2e-clang 900 tests/e2e
 	RESOLUTO_BUILD_DIR=$here/build-asan RESOLUTO_LIBEXEC_DIR=$here/build-asan/src/shim \
-		ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 py_tests e2e-asan tests/e2e
-	RESOLUTO_SOAK=1 py_tests soak tests/soak
+		ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 py_tests e2e-asan 1800 tests/e2e
+	step "guest of aarch64 (kernel, runner, image)" bash tests/aarch64/prepare.sh "$cache/aarch64" \
+		"$RESOLUTO_BUILD_DIR/src/cli/resoluto-sandbox"
+	py_tests aarch64 1800 tests/aarch64
+	RESOLUTO_SOAK=1 py_tests soak 5400 tests/soak
 }
 
 main

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/local-backend-up.sh where it must refuse, warn or clean up; that it works shows check.sh, which begins with it."""
+import hashlib
+import io
 import os
 import pathlib
 import shutil
 import subprocess
+import tarfile
 
 import pytest
 
@@ -38,6 +41,34 @@ def provisioned():
         pytest.skip("this build has no runner")
     return (["--skip-packages", "--prefix", "none", "--build-dir", build_dir()],
             {"RESOLUTO_CACHE_DIR": str(pathlib.Path(needed("RESOLUTO_TEST_CACHE")) / "sandbox")})
+
+
+@pytest.fixture
+def machine(provisioned, tmp_path):
+    """The same with the real emulator and a cache of the test's own, in which only the image and the distribution's kernel
+    are there."""
+    arguments, env = provisioned
+    theirs, ours = pathlib.Path(env["RESOLUTO_CACHE_DIR"]), tmp_path / "cache"
+    ours.mkdir()
+    tmp_path.chmod(0o711)  # an emulator with a user of its own reads from here
+    (ours / "images").symlink_to(theirs / "images")
+    shutil.copy(theirs / "refs.json", ours)
+    shutil.copytree(theirs / "kernel/distro", ours / "kernel/distro")
+    return (["--accel", "tcg", *arguments],
+            {"RESOLUTO_CACHE_DIR": str(ours), "RESOLUTO_LOCAL_QEMU": shutil.which(f"qemu-system-{os.uname().machine}")})
+
+
+def built():
+    return pathlib.Path(needed("RESOLUTO_TEST_KERNELS")) / "built"
+
+
+def without_source(folder):
+    """A PATH in which apt knows everything but the source of the kernel."""
+    folder.mkdir()
+    (folder / "apt-cache").write_text('#!/bin/sh\ncase "$*" in *linux-source*) exit 100 ;; esac\n'
+                                      f'exec {shutil.which("apt-cache")} "$@"\n')
+    (folder / "apt-cache").chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
 
 
 def checkout_copy():
@@ -90,17 +121,183 @@ def test_without_apt_it_says_what_to_install_and_where_to_point_it(up, tmp_path)
     assert not (tmp_path / "local.env").exists()
 
 
+def test_without_the_packages_of_a_build_it_names_them_where_it_fails(up, tmp_path):
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "dpkg-query").write_text('#!/bin/sh\nfor name; do :; done\n[ "$name" != libc-ares-dev ] && '
+                                         'printf "install ok installed"\n')
+    (programs / "gcc").write_text("#!/bin/sh\necho some-linux-gnu\n")
+    (programs / "meson").write_text('#!/bin/sh\necho "$@"\necho "Dependency libcares not found"\nexit 1\n')
+    (programs / "ninja").write_text("#!/bin/sh\necho ninja was called\n")
+    for program in programs.iterdir():
+        program.chmod(0o755)
+    done = up("--skip-packages", "--build-dir", tmp_path / "build", PATH=f"{programs}:{os.environ['PATH']}")
+    assert done.returncode == 1 and "building failed" in done.stderr
+    assert "apt-get install libc-ares-dev\n" in done.stdout, "said before it is tried"
+    assert "apt-get install libc-ares-dev\n" in done.stderr, "and where it failed"
+    assert "--libdir=lib/some-linux-gnu " in done.stderr, "whatever meson would guess without dpkg-architecture"
+    assert "libcares not found" in done.stderr and "ninja was called" not in done.stderr
+    assert not (tmp_path / "local.env").exists()
+
+
+def test_a_base_image_that_could_not_be_made_is_no_success(up, machine, tmp_path):
+    arguments, env = machine
+    # Not an empty cache: the system's own is read besides, and may hold one of this name.
+    (tmp_path / "cache/base-image.key").write_text("of an earlier script\n")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "mmdebstrap").write_text("#!/bin/sh\necho no archive today >&2\nexit 1\n")
+    (programs / "mmdebstrap").chmod(0o755)
+    done = up("--kernel", "distro", *arguments, **env, PATH=f"{programs}:{os.environ['PATH']}")
+    assert done.returncode == 1 and "base image with python3 (a minute) failed" in done.stderr, done.stdout
+    assert "no archive today" in done.stderr
+    assert (tmp_path / "cache/base-image.key").read_text() == "of an earlier script\n", "so the next call tries again"
+
+
 def test_uninstall_removes_what_is_ours_and_nothing_else(up, tmp_path):
     before = checkout_copy()
     for name in ("cache/kernel/distro/vmlinux", "cache/images/sha256-0.squashfs", "cache/refs.json", "cache/theirs",
-                 "state/runs/x/lock", "local.env", "installed/ours", "installed/theirs"):
+                 "state/runs/x/lock", "local.env", "installed/ours", "installed/theirs", "installed/resoluto/h"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x")
     log = tmp_path / "build/meson-logs/install-log.txt"
     log.parent.mkdir(parents=True)
-    log.write_text(f"# List of files installed\n{tmp_path}/installed\n{tmp_path}/installed/ours\n")
-    done = up("--uninstall", "--build-dir", tmp_path / "build")
+    log.write_text(f"# List of files installed\n{tmp_path}/installed\n{tmp_path}/installed/ours\n"
+                   f"{tmp_path}/installed/resoluto/h\n")
+    programs = tmp_path / "bin"  # an ordinary user may remove files of his own, and has no sudo to do it
+    programs.mkdir()
+    for name, text in (("id", "echo 1000"), ("sudo", "exit 1")):
+        (programs / name).write_text(f"#!/bin/sh\n{text}\n")
+        (programs / name).chmod(0o755)
+    done = up("--uninstall", "--build-dir", tmp_path / "build", PATH=f"{programs}:{os.environ['PATH']}")
+    shutil.rmtree(programs)
     assert done.returncode == 0, done.stderr
     left = {p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file()}
     assert left == {"cache/theirs", "installed/theirs", "build/meson-logs/install-log.txt"}
+    assert not (tmp_path / "installed/resoluto").exists()
     assert checkout_copy() == before
+
+
+# --- which kernel ---
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_without_the_built_kernel_the_distributions_serves_and_that_is_said(up, machine, tmp_path, is_damaged):
+    arguments, env = machine
+    if is_damaged:
+        shutil.copytree(built(), tmp_path / "cache/kernel/built")
+        with (tmp_path / "cache/kernel/built/vmlinux").open("ab") as file:
+            file.write(b"!")
+    done = up(*arguments, PATH=without_source(tmp_path / "bin"), **env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "the kernel's source was not found" in done.stderr
+    assert "WARNING: sandboxes use the distribution's kernel, not the built one" in done.stderr
+    assert "hello from the sandbox" in done.stdout
+    recorded = settings(tmp_path / "local.env")
+    assert recorded["RESOLUTO_LOCAL_KERNEL"] == str(tmp_path / "cache/kernel/distro/vmlinux")
+    assert recorded["RESOLUTO_LOCAL_MACHINE"] == (tmp_path / "cache/kernel/distro/MACHINE").read_text().strip()
+
+
+def test_the_built_kernel_on_request_is_built_or_nothing_changes(up, machine, tmp_path):
+    arguments, env = machine
+    (tmp_path / "local.env").write_text("RESOLUTO_LOCAL_ACCEL=tcg\n")
+    done = up("--kernel", "built", *arguments, PATH=without_source(tmp_path / "bin"), **env)
+    assert done.returncode == 1 and "--kernel built: the kernel could not be built" in done.stderr
+    assert (tmp_path / "local.env").read_text() == "RESOLUTO_LOCAL_ACCEL=tcg\n"
+
+
+def test_the_built_kernel_that_is_there_is_what_runs_use(up, machine, tmp_path):
+    arguments, env = machine
+    shutil.copytree(built(), tmp_path / "cache/kernel/built")
+    for kernel in ([], ["--kernel", "built"]):
+        done = up(*kernel, *arguments, **env)
+        assert done.returncode == 0 and "WARNING" not in done.stderr, done.stdout + done.stderr
+        assert "-resoluto" in done.stdout and "compiling" not in done.stdout
+        recorded = settings(tmp_path / "local.env")
+        assert recorded["RESOLUTO_LOCAL_KERNEL"] == str(tmp_path / "cache/kernel/built/vmlinux")
+        assert recorded["RESOLUTO_LOCAL_INITRD"] == str(tmp_path / "cache/kernel/built/initrd.img")
+        assert recorded["RESOLUTO_LOCAL_MACHINE"] == f"{os.uname().machine}-built"
+
+
+def test_kvm_is_not_given_up_for_the_built_kernel(up, machine, tmp_path):
+    """Recorded is KVM; the built kernel cannot have it here, so nothing is recorded that would run by emulation."""
+    arguments, env = machine
+    shutil.copytree(built(), tmp_path / "cache/kernel/built")
+    (tmp_path / "local.env").write_text("RESOLUTO_LOCAL_ACCEL=kvm\n")
+    done = up(*arguments[2:], **{**env, "RESOLUTO_LOCAL_QEMU": "/bin/false"})
+    assert done.returncode == 1 and "--accel kvm: a probe boot with KVM failed" in done.stderr
+    assert settings(tmp_path / "local.env")["RESOLUTO_LOCAL_KERNEL"] == str(tmp_path / "cache/kernel/distro/vmlinux")
+
+
+# --- a kernel of the caller's ---
+
+def packed_kernel():
+    return bytes(514) + b"HdrS" + bytes(100)
+
+
+@pytest.mark.parametrize("content, words", [
+    (b"no kernel at all\n", "is not an uncompressed kernel (vmlinux, an ELF file)"),
+    (packed_kernel(), "is a packed kernel (bzImage)"),
+    (pathlib.Path("/bin/true").read_bytes(), "it is no kernel of Linux, or lacks CONFIG_PVH"),
+    (None, "it lacks CONFIG_VIRTIO_MMIO, CONFIG_VIRTIO_CONSOLE, CONFIG_VIRTIO_BLK, CONFIG_SQUASHFS, CONFIG_OVERLAY_FS"),
+])
+def test_a_file_that_cannot_be_the_kernel_is_refused_and_nothing_changes(up, machine, tmp_path, content, words):
+    """None: the distribution's kernel without its modules, which has all of these as modules only."""
+    arguments, env = machine
+    (tmp_path / "local.env").write_text("RESOLUTO_LOCAL_ACCEL=tcg\n")
+    kernel = tmp_path / "vmlinux"
+    kernel.write_bytes(content if content is not None else (tmp_path / "cache/kernel/distro/vmlinux").read_bytes())
+    done = up("--kernel", kernel, *arguments, **env)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert f"--kernel {kernel}" in done.stderr and words in done.stderr
+    assert (tmp_path / "local.env").read_text() == "RESOLUTO_LOCAL_ACCEL=tcg\n"
+    assert [p.name for p in (tmp_path / "cache/kernel").iterdir()] == ["distro"]
+
+
+def test_a_built_kernel_as_a_file_is_recognized(up, machine, tmp_path):
+    arguments, env = machine
+    done = up("--kernel", built() / "vmlinux", *arguments, **env)
+    assert done.returncode == 0 and "-resoluto" in done.stdout, done.stdout + done.stderr
+    recorded = settings(tmp_path / "local.env")
+    assert recorded["RESOLUTO_LOCAL_KERNEL"] == str(tmp_path / "cache/kernel/file/vmlinux")
+    assert recorded["RESOLUTO_LOCAL_MACHINE"] == f"{os.uname().machine}-built"
+    version, digest = (tmp_path / "cache/kernel/file/VERSION").read_text().split()
+    assert version.endswith("-resoluto")
+    assert digest == hashlib.sha256((built() / "vmlinux").read_bytes()).hexdigest()[:16]
+
+
+def archive_of_built(path, change=lambda files: None):
+    """A release archive; change(files) may damage it."""
+    names = ("vmlinux", "config", "build.log", "COPYING", "INPUTS", "MACHINE", "VERSION", "SHA256SUMS", "modules/list")
+    files = {name: (built() / name).read_bytes() for name in names}
+    change(files)
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(f"resoluto-guest-kernel/{name}")
+            member.size, member.mode = len(content), 0o644
+            archive.addfile(member, io.BytesIO(content))
+    return path
+
+
+def test_a_release_archive_is_used_as_it_is(up, machine, tmp_path):
+    arguments, env = machine
+    done = up("--kernel", archive_of_built(tmp_path / "kernel.tar.gz"), *arguments, **env)
+    assert done.returncode == 0 and "-resoluto" in done.stdout, done.stdout + done.stderr
+    assert (tmp_path / "cache/kernel/file/VERSION").read_bytes() == (built() / "VERSION").read_bytes()
+
+
+def other_machine(files):
+    files["MACHINE"] = b"vax-built\n"
+    files["SHA256SUMS"] = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in files.items()
+                                  if name != "SHA256SUMS").encode()
+
+
+@pytest.mark.parametrize("change, words", [
+    (lambda files: files.update(vmlinux=files["vmlinux"][:-1] + b"!"), "is damaged: its files are not what SHA256SUMS says"),
+    (lambda files: files.pop("COPYING"), "is not an archive of build-guest-kernel.sh: it has no COPYING"),
+    (other_machine, "is a kernel for vax, and this is"),
+])
+def test_a_release_archive_that_is_not_whole_is_refused(up, machine, tmp_path, change, words):
+    arguments, env = machine
+    done = up("--kernel", archive_of_built(tmp_path / "kernel.tar.gz", change), *arguments, **env)
+    assert done.returncode == 1 and words in done.stderr, done.stdout + done.stderr
+    assert [p.name for p in (tmp_path / "cache/kernel").iterdir()] == ["distro"]
