@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the benchmarks share: the program under test, its processes, and figures with their spread."""
+import json
 import os
 import pathlib
 import statistics
@@ -38,8 +39,34 @@ def environment():
     return env
 
 
-def processes(name):
-    """pids whose executable or command line begins with name."""
+def kernels_folder():
+    """The folder with the provisioned guest kernels: built/ and distro/."""
+    given = os.environ.get("RESOLUTO_TEST_KERNELS")
+    if given:
+        return pathlib.Path(given)
+    told = subprocess.run([cli(), "version", "--json"], env=environment(), stdout=subprocess.PIPE, check=True).stdout
+    path = json.loads(told)["kernel"]["path"]
+    if not path:
+        sys.exit("no guest kernel is configured: run scripts/local-backend-up.sh")
+    return pathlib.Path(path).resolve().parents[1]
+
+
+def kernel(kind):
+    """The environment that makes a run use this guest kernel: "built" (our own) or "distro" (the distribution's)."""
+    folder = kernels_folder() / kind
+    if not (folder / "MACHINE").exists():
+        sys.exit(f"{folder} holds no provisioned kernel: run scripts/local-backend-up.sh, or set RESOLUTO_TEST_KERNELS")
+    return {"RESOLUTO_LOCAL_KERNEL": str(folder / "vmlinux"), "RESOLUTO_LOCAL_INITRD": str(folder / "initrd.img"),
+            "RESOLUTO_LOCAL_MACHINE": (folder / "MACHINE").read_text().strip()}
+
+
+def machines_of(run_id):
+    """pids of the QEMU of this run."""
+    return processes("qemu-system", f"guest={run_id},".encode())
+
+
+def processes(name, word=b""):
+    """pids whose command line begins with a program of this name and has word in it."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -47,7 +74,8 @@ def processes(name):
                 argv = (entry / "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue
-            if argv and os.path.basename(argv[0]).decode(errors="replace").startswith(name):
+            program = os.path.basename(argv[0]).decode(errors="replace")
+            if program.startswith(name) and any(word in a for a in argv):
                 found.append(int(entry.name))
     return found
 
