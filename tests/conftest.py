@@ -4,10 +4,16 @@
 scripts/check.sh sets the variables (docs/environment.md); without them a test fails and says so: nothing is skipped silently."""
 import os
 import pathlib
+import signal
 import subprocess
 import time
 
 import pytest
+
+# A shell without job control starts what is in the background with these ignored, and so would be all programs under test,
+# which rightly leave an ignored signal alone.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -21,6 +27,13 @@ def needed(name):
 
 def build_dir():
     return pathlib.Path(needed("RESOLUTO_BUILD_DIR"))
+
+
+def soak(group):
+    """A mark for what is long: RESOLUTO_SOAK=1 runs all of it, RESOLUTO_SOAK=many,output those groups."""
+    chosen = os.environ.get("RESOLUTO_SOAK", "")
+    return pytest.mark.skipif(chosen != "1" and group not in chosen.split(","),
+                              reason=f"set RESOLUTO_SOAK=1 or RESOLUTO_SOAK={group} (check.sh --full)")
 
 
 def wait_until(condition, what, seconds=120):
@@ -109,6 +122,27 @@ class Sandbox:
     def runs(self):
         folder = self.state / "runs"
         return sorted(p.name for p in folder.iterdir()) if folder.exists() else []
+
+    def remove_runs(self):
+        """Whatever is there; returns what it was."""
+        left = self.runs()
+        for run_id in left:
+            self.run("rm", "--force", run_id)
+        return left
+
+
+def kernel_environment(kind):
+    """What makes a run use this guest kernel: "built" (our own) or "distro" (the distribution's)."""
+    folder = pathlib.Path(needed("RESOLUTO_TEST_KERNELS")) / kind
+    if not (folder / "MACHINE").exists():
+        pytest.fail(f"{folder} holds no provisioned kernel: run scripts/local-backend-up.sh", pytrace=False)
+    return {"RESOLUTO_LOCAL_KERNEL": str(folder / "vmlinux"), "RESOLUTO_LOCAL_INITRD": str(folder / "initrd.img"),
+            "RESOLUTO_LOCAL_MACHINE": (folder / "MACHINE").read_text().strip()}
+
+
+@pytest.fixture(scope="session", params=["built", "distro"])
+def kernel(request):
+    return kernel_environment(request.param)
 
 
 @pytest.fixture(scope="session")

@@ -68,6 +68,41 @@ def test_the_library_says_what_is_wrong(example, installed, sandbox):
     assert b"/nonexistent" in done.stderr and done.stdout == b""
 
 
+@pytest.fixture(scope="module")
+def jobs(installed, root_of_examples, tmp_path_factory):
+    place = tmp_path_factory.mktemp("jobs")
+    shutil.copytree(root_of_examples / "two-processes", place, dirs_exist_ok=True)
+    flags = flags_of_the_build()
+    subprocess.run(["make", "-C", place], env={**installed, "CFLAGS": f"-Werror {flags}", "LDFLAGS": flags}, check=True,
+                   timeout=120)
+    return place
+
+
+def test_two_processes_share_a_run(jobs, installed, sandbox, tmp_path):
+    """One launches and ends; the next is killed in the middle; a third goes on where that one was."""
+    work = tmp_path / "work"
+    work.mkdir()
+    job = "for i in 1 2 3 4 5 6; do echo line $i; sleep 0.5; done; echo done > out.txt; exit 5"
+    launched = run(jobs / "launch_job", installed, sandbox, work, "out.txt", "sh", "-c", job)
+    assert launched.returncode == 0, launched.stderr
+    run_id = launched.stdout.decode().strip()
+    env = {**installed, "RESOLUTO_STATE_DIR": str(sandbox.state), "RESOLUTO_LOCAL_ENV": sandbox.env["RESOLUTO_LOCAL_ENV"]}
+    words = [jobs / "follow_job", run_id, tmp_path / "back", tmp_path / "cursor"]
+    first = subprocess.Popen(words, env=env, stdout=subprocess.PIPE)
+    seen = first.stdout.readline() + first.stdout.readline()
+    first.kill()
+    seen += first.communicate()[0]
+    last = subprocess.run(words, env=env, capture_output=True, timeout=300)
+    assert last.returncode == 5, last.stderr
+    # At most the piece that was shown when it was killed, but not yet noted, comes twice.
+    lines = [f"line {i}\n".encode() for i in range(1, 7)]
+    cut = len(seen.splitlines())
+    assert seen == b"".join(lines[:cut])
+    assert last.stdout in (b"".join(lines[cut:]), b"".join(lines[cut - 1:]))
+    assert (tmp_path / "back" / "out.txt").read_text() == "done\n"
+    assert not (tmp_path / "cursor").exists() and sandbox.runs() == []
+
+
 def test_the_static_library_is_whole(installed, sandbox, root_of_examples, tmp_path):
     """The archive and what its pkg-config file says it needs, here as shared libraries, are enough."""
     def config(*words):

@@ -22,7 +22,7 @@ def ordinary(tmp_path_factory):
             parent.chmod(parent.stat().st_mode | 0o011)
     programs = home / "bin"
     programs.mkdir()
-    for name in ("src/cli/resoluto-sandbox", "src/shim/resoluto-shim"):
+    for name in ("src/cli/resoluto-sandbox", "src/shim/resoluto-shim", "src/gateway/resoluto-gateway"):
         shutil.copy(build_dir() / name, programs)
     for library in build_dir().glob("libresoluto-sandbox.so*"):
         if library.is_file():
@@ -97,3 +97,13 @@ def test_a_cache_of_somebody_else_suffices_if_it_holds_the_image(ordinary):
     checks = checks_of(done)
     assert checks["cache"]["status"] == "missing" and "RESOLUTO_CACHE_DIR" in checks["cache"]["remedy"]
     assert checks["image"]["status"] == "missing"
+
+
+def test_egress_works_without_any_right(ordinary):
+    """Nothing is dialled: the name that is allowed is only asked for, the other one is refused."""
+    done = ordinary("run", "--json", "--egress", "site.example.org", "--", "python3", "-c",
+                    "import socket; print(socket.gethostbyname('site.example.org')); socket.gethostbyname('evil.example.net')")
+    result = json.loads(done.stdout)
+    assert result["stdout"].startswith("198.18.") and result["exit_code"] == 1, result
+    assert [(row["name"], row["reason"]) for row in result["egress"]] == [("evil.example.net", "not-allowed")]
+    assert all(probe["ok"] for probe in result["canary"]) and len(result["canary"]) == 6
