@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """usage: odd_names.py ADDRESS FILE: a name server that is not to be trusted; what it is asked goes into FILE.
 
-The first label says what it does: rebind (public, then private, in turn), hang (no answer), fail (SERVFAIL), refuse
+The first label says what it does: rebind (the public address, then the one whose bytes the second label has in hex, in turn), hang (no answer), fail (SERVFAIL), refuse
 (REFUSED), many (40 addresses), none (NOERROR, no answer), loop (a CNAME of itself), garbage, cut (truncated: asks for
 TCP, where 40 addresses come), and any other (the public address)."""
 import collections
@@ -11,7 +11,7 @@ import struct
 import sys
 import threading
 
-PUBLIC, PRIVATE = "151.101.0.223", "127.0.0.1"
+PUBLIC = "151.101.0.223"
 asked = collections.Counter()
 
 
@@ -31,9 +31,14 @@ def addresses_of(label, name, kind):
     if label in ("many", "cut"):
         return [f"151.101.1.{i}" for i in range(40)]
     if label == "rebind":
-        asked[name] += kind == 1
-        return [PUBLIC if asked[name] % 2 else PRIVATE]
+        asked[name, kind] += 1
+        return [PUBLIC if asked[name, kind] % 2 else ipaddress.ip_address(bytes.fromhex(name.split(".")[1]))]
     return [] if label == "none" else [PUBLIC]
+
+
+def records_of(label, name, kind):
+    addresses = map(ipaddress.ip_address, addresses_of(label, name, kind) if kind in (1, 28) else [])
+    return [answer(kind, a.packed) for a in addresses if len(a.packed) == (4 if kind == 1 else 16)]
 
 
 def reply(data, over_tcp):
@@ -52,8 +57,8 @@ def reply(data, over_tcp):
         records = [answer(5, b"\xc0\x0c")]
     elif label == "cut" and not over_tcp:
         flags |= 0x200
-    elif kind == 1:
-        records = [answer(1, ipaddress.ip_address(a).packed) for a in addresses_of(label, name, kind)]
+    else:
+        records = records_of(label, name, kind)
     return data[:2] + struct.pack(">HHHHH", flags, 1, len(records), 0, 0) + section + b"".join(records)
 
 

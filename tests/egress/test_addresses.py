@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a name leads: the gateway resolves it, judges every address, and dials only those it judged."""
+import ipaddress
 import time
 
 import pytest
@@ -63,22 +64,35 @@ def test_the_table_of_hosts_counts_and_is_judged_too(site):
     assert reach(gateway, "x.example.org").wait_end() == "no-address"
 
 
-def test_an_answer_that_changes_is_judged_each_time(site, asked):
-    """Public at the first question, loopback at the second: what was judged is what is dialled."""
-    site.raw("record", 7201, "127.0.0.1")
+# Where an answer leads at every second question, what class that is, and where it would arrive if it were dialled.
+CHANGED = [("127.0.0.1", "loopback", "127.0.0.1"), ("169.254.169.254", "metadata", "169.254.169.254"),
+           ("fd00:ec2::254", "metadata", "fd00:ec2::254"), ("::ffff:10.0.0.1", "private", "10.0.0.1"),
+           ("64:ff9b::a9fe:a9fe", "metadata", "64:ff9b::a9fe:a9fe")]
+
+
+@pytest.mark.parametrize("number, address, class_of, there", [(i, *row) for i, row in enumerate(CHANGED)])
+def test_an_answer_that_changes_is_judged_each_time(site, asked, number, address, class_of, there):
+    """Public at the first question, inside at the second: what was judged is what is dialled."""
+    port, name = 7210 + number, f"rebind.{ipaddress.ip_address(address).packed.hex()}.example.org"
+    if there != "127.0.0.1":  # somebody answers there: only the refusal keeps him from being reached
+        site.network.run("ip", "address", "replace", f"{there}/{128 if ':' in there else 32}", "dev", "lo",
+                         *(["nodad"] if ":" in there else []))
+    record = site.raw("record", port, there)
     with site.names_from("127.0.0.53"):
-        gateway = site.gateway(["rebind.example.org:7201"])
-    site.raw("echo", 7201)
+        gateway = site.gateway([f"{name}:{port}"])
+    site.raw("echo", port)
     ends = []
     for _ in range(6):
-        stream = reach(gateway, "rebind.example.org", 7201)
+        stream = reach(gateway, name, port)
         ends.append(stream.reason or "opened")
         if stream.is_opened:
             assert stream.wait_data(10)
             stream.reset()
     assert ends == ["opened", "address-refused"] * 3
-    assert not (site.folder / "raw-7201").read_text().strip()
-    assert {r["address"] for r in gateway.end()[1:-1]} == {SITE, ""}
+    rows = gateway.end()[1:-1]
+    assert {r["address"] for r in rows} == {SITE, ""}
+    assert all(address in r["detail"] and class_of in r["detail"] for r in rows if r["reason"] == "address-refused")
+    assert not record.read_text().strip()
 
 
 @pytest.mark.parametrize("label, reason", [("fail", "resolver"), ("refuse", "resolver"), ("none", "no-address"),
