@@ -184,3 +184,23 @@ def test_the_slow_loris(site):
     assert b"site pypi.org" in quick.get("pypi.org")
     assert {stream.wait_end() for stream in slow} == {"hello-timeout"}
     assert time.monotonic() - began < 15
+
+
+def test_a_peer_that_never_answers_costs_the_connect_limit_and_no_other_stream(site):
+    """Its packets are dropped, so no SYN is ever answered: not a refusal, and nothing that the kernel would end soon."""
+    site.network.run("nft", "add table inet silent; add chain inet silent in { type filter hook input priority 0; }; "
+                            "add rule inet silent in tcp dport 7309 drop")
+    gateway = site.gateway(["raw.pypi.org:7309", "pypi.org"], connect_ms=1500)
+    silent = [gateway.guest.open("raw.pypi.org", 7309) for _ in range(20)]
+    began = time.monotonic()
+    for stream in silent:
+        stream.send(hello())
+    quick = Tls(gateway.guest.open("pypi.org"), site.authority.context(), "pypi.org").handshake()
+    assert b"site pypi.org" in quick.get("pypi.org")
+    assert {stream.wait_end() for stream in silent} == {"connect-timeout"}
+    assert 1.4 < time.monotonic() - began < 10
+    assert not any(stream.is_opened for stream in silent)
+    site.network.run("nft", "delete table inet silent")
+    row = gateway.guest.wait_row(reason="connect-timeout")
+    assert (row["decision"], row["address"], row["bytes_up"], row["bytes_down"]) == ("failed", "", 0, 0)
+    assert row["duration_ms"] >= 1400
