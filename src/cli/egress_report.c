@@ -28,9 +28,13 @@ static json_int_t port_of(const json_t *row)
 	return json_integer_value(json_object_get(row, "port"));
 }
 
+/* What was refused before a word was said is taken for what usually is said on that port. */
 static bool is_plain(const json_t *row)
 {
-	return strcmp(text_of(row, "protocol"), "http") == 0;
+	const char *protocol = text_of(row, "protocol");
+
+	return strcmp(protocol, "http") == 0 ||
+	       (strcmp(protocol, "none") == 0 && port_of(row) == PORT_PLAIN);
 }
 
 /* The name as an option takes it; a connection that was not begun has no port yet. */
@@ -68,6 +72,9 @@ static void add_row(struct text *out, const json_t *row)
 	if (can_be_allowed(row, reason)) {
 		text_addf(out, "; to allow it: --egress ");
 		add_pattern(out, row);
+		/* Who only asked for the name has not said what for. */
+		if (port_of(row) == 0)
+			text_addf(out, " (plain HTTP: --egress http://%s)", name);
 	} else if (detail[0]) {
 		text_addf(out, " (");
 		failure_add_printable(out, detail, strlen(detail));
@@ -119,6 +126,10 @@ void egress_report_refused(struct text *out, const char *rows)
 		CLEANUP(text_done) struct text key = TEXT_INIT;
 
 		text_addf(&key, "%s %s", text_of(row, "reason"), text_of(row, "name"));
+		/* Each port has an option of its own. */
+		if (strcmp(text_of(row, "reason"), egress_reason_name(EGRESS_PORT_NOT_ALLOWED)) ==
+		    0)
+			text_addf(&key, " %lld", (long long) port_of(row));
 		if ((is_refused(row) || has_no_way(row)) && is_first(told, text_string(&key)) &&
 		    json_object_size(told) <= EGRESS_REPORT_MAX)
 			add_row(out, row);

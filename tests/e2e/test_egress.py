@@ -107,8 +107,8 @@ for name in ('evil.example.net', 'evil.example.net', 'other.example.net', 'examp
     assert done.stdout == b"-2\n" * 4
     said = done.stderr.decode().splitlines()
     assert len(said) == 3 and all(line.startswith("resoluto-sandbox: egress: refused ") for line in said), said
-    assert said[0].endswith("; to allow it: --egress evil.example.net")
-    assert said[2].endswith("; to allow it: --egress example.org")
+    assert said[0].endswith("; to allow it: --egress evil.example.net (plain HTTP: --egress http://evil.example.net)")
+    assert "; to allow it: --egress example.org (plain" in said[2]
     assert world.asked()[before:] == []
 
 
@@ -548,7 +548,7 @@ def test_pip_without_its_index_fails_and_the_index_is_named(world, with_pip):
     for options in (["--egress", SITE], []):
         done = world.run("", "--exclude", "none", *options, workspace=with_pip)
         assert done.returncode == 1 and b"pip 1\n" in done.stdout
-        assert (b"to allow it: --egress index.example.org\n" in done.stderr) == bool(options), done.stderr.decode()
+        assert (b"to allow it: --egress index.example.org (" in done.stderr) == bool(options), done.stderr.decode()
 
 
 def test_a_proxy_is_used_only_when_asked_for(world):

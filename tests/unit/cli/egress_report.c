@@ -43,10 +43,28 @@ static void what_is_refused_comes_with_its_option(void)
 			"") "," ROW("a.example", 0, "dns", "refused", "not-allowed", "") "]");
 	CHECK(strstr(text_string(&text), "resoluto-sandbox: egress: refused a.example: ") ==
 	      text_string(&text));
-	CHECK(strstr(text_string(&text), "; to allow it: --egress a.example\n"));
+	CHECK(strstr(
+		text_string(&text),
+		"; to allow it: --egress a.example (plain HTTP: --egress http://a.example)\n"));
 	CHECK(strstr(text_string(&text), "refused b.example port 8443: "));
 	CHECK(strstr(text_string(&text), "; to allow it: --egress b.example:8443\n"));
 	CHECK(count_lines(text_string(&text)) == 2);
+}
+
+/* Port 80 of a name is plain HTTP, whether or not a request was read before it was refused. */
+static void plain_http_has_an_option_of_its_own(void)
+{
+	check_refused("[" ROW("a.example", 80, "none", "refused", "port-not-allowed",
+	                      "") "," ROW("b.example", 80, "none", "refused", "not-allowed",
+	                                  "") "," ROW("c.example", 8080, "http", "refused",
+	                                              "not-allowed", "") "]",
+	              "resoluto-sandbox: egress: refused a.example port 80: "
+	              "the name is allowed, but not on this port; to allow it: --egress "
+	              "http://a.example\n"
+	              "resoluto-sandbox: egress: refused b.example port 80: "
+	              "the name is not allowed; to allow it: --egress http://b.example\n"
+	              "resoluto-sandbox: egress: refused c.example port 8080: "
+	              "the name is not allowed; to allow it: --egress http://c.example:8080\n");
 }
 
 static void what_no_option_allows_has_its_detail(void)
@@ -127,6 +145,7 @@ static void what_was_learned_is_a_file_for_the_next_run(void)
 int main(void)
 {
 	RUN(what_is_refused_comes_with_its_option);
+	RUN(plain_http_has_an_option_of_its_own);
 	RUN(what_no_option_allows_has_its_detail);
 	RUN(what_was_allowed_and_not_reached_says_why);
 	RUN(a_hostile_name_moves_no_cursor);
