@@ -32,6 +32,17 @@ static struct {
 #define SKIP(why) (check_state.skipped = (why), longjmp(check_state.out, 1))
 #define RUN(fn) check_run(#fn, fn)
 
+/* Words of others may be several lines: each becomes a remark, for TAP knows no other stray text. */
+static inline void check_note(FILE *out, const char *text)
+{
+	do {
+		size_t len = strcspn(text, "\n");
+
+		fprintf(out, "# %.*s\n", (int) len, text);
+		text += len + (text[len] == '\n');
+	} while (*text);
+}
+
 static inline void check_failed(const char *file, int line, const char *cond)
 {
 	printf("# %s:%d: not true: %s\n", file, line, cond);
@@ -42,7 +53,10 @@ static inline void check_str(const char *file, int line, const char *got, const 
 {
 	if (got && strcmp(got, want) == 0)
 		return;
-	printf("# got:  %s\n# want: %s\n", got ? got : "(null)", want);
+	printf("# got:\n");
+	check_note(stdout, got ? got : "(null)");
+	printf("# want:\n");
+	check_note(stdout, want);
 	check_failed(file, line, "strings are equal");
 }
 

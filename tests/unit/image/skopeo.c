@@ -81,7 +81,7 @@ static void words_have_meanings(void)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		printf("# %s\n", rows[i].words);
+		check_note(stdout, rows[i].words);
 		CHECK(skopeo_failure(rows[i].words) == rows[i].code);
 	}
 }
