@@ -5,35 +5,10 @@
  *
  * usage: unit-egress-hello_samples FOLDER
  */
-#include <dirent.h>
-#include <fcntl.h>
-
-#include "check.h"
-
-#include "base/buf.h"
-#include "base/cleanup.h"
-#include "base/io.h"
 #include "egress/client_hello.h"
+#include "samples.h"
 
-enum {
-	SAMPLE_MAX = 65536, /* bytes */
-	ROUNDS = 20,        /* of random segments */
-	CLIENTS_MIN = 30,
-};
-
-static const char *folder;
-static struct buf sample;
-static const char *sample_name;
-static uint32_t dice;
-
-/* The next of a row of numbers that is the same in every run (xorshift). */
-static uint32_t roll(uint32_t sides)
-{
-	dice ^= dice << 13;
-	dice ^= dice >> 17;
-	dice ^= dice << 5;
-	return dice % sides;
-}
+enum { CLIENTS_MIN = 30 };
 
 /* Segments of `segment` bytes; 0: of random length.  All must come out, unchanged. */
 static void feed(const struct buf *stream, size_t segment)
@@ -44,9 +19,8 @@ static void feed(const struct buf *stream, size_t segment)
 
 	client_hello_init(&hello, 1000);
 	for (size_t at = 0; at < stream->len;) {
-		size_t len = segment ? segment : 1 + roll(roll(2) ? 2000 : 50), pass;
+		size_t len = sample_segment(segment, stream->len - at), pass;
 
-		len = len < stream->len - at ? len : stream->len - at;
 		CHECK(buf_add(&kept, stream->data + at, len) == 0);
 		at += len;
 		reason = client_hello_look(&hello, kept.data, kept.len, 0, &pass);
@@ -79,7 +53,7 @@ static void cut_records(size_t piece, struct buf *out)
 		CHECK((size_t) (end - at) >= 5 + left);
 		at += 5;
 		while (left > 0) {
-			size_t part = header[0] != 22 ? left : piece ? piece : 1 + roll(300);
+			size_t part = header[0] != 22 ? left : piece ? piece : 1 + sample_roll(300);
 			uint8_t length[2];
 
 			part = part < left ? part : left;
@@ -132,44 +106,24 @@ static void check_cut(void)
 	}
 }
 
-static void for_each_client(void (*check)(void))
+static bool is_client(const char *name)
 {
-	CLEANUP(dir_close) DIR *dir = opendir(folder);
-	const struct dirent *entry;
-	int count = 0;
-
-	CHECK(dir);
-	while ((entry = readdir(dir))) {
-		if (entry->d_name[0] == '.' || strncmp(entry->d_name, "made-", 5) == 0)
-			continue;
-		buf_done(&sample);
-		sample_name = entry->d_name;
-		CHECK(read_file_at(dirfd(dir), entry->d_name, SAMPLE_MAX, &sample, NULL) == 0);
-		dice = 2463534242;
-		check();
-		count++;
-	}
-	CHECK(count >= CLIENTS_MIN);
+	return name[0] != '.' && strncmp(name, "made-", 5) != 0;
 }
 
 static void every_client_in_any_segments_and_records(void)
 {
-	for_each_client(check_sample);
+	CHECK(samples_each(is_client, check_sample) >= CLIENTS_MIN);
 }
 
 static void every_client_cut_short(void)
 {
-	for_each_client(check_cut);
+	CHECK(samples_each(is_client, check_cut) >= CLIENTS_MIN);
 }
 
 int main(int argc, char *argv[])
 {
-	if (argc != 2) {
-		fprintf(stderr, "usage: %s FOLDER\n", argv[0]);
-		return 2;
-	}
-	folder = argv[1];
-	sample = BUF_INIT(SAMPLE_MAX);
+	samples_take_folder(argc, argv);
 	RUN(every_client_in_any_segments_and_records);
 	RUN(every_client_cut_short);
 	buf_done(&sample);
