@@ -75,6 +75,7 @@ static bool needs_strerror(int code)
 	case EOPNOTSUPP:
 	case ERANGE:
 	case ECANCELED:
+	case EHOSTUNREACH: /* "No route to host" is one cause of many */
 		return false;
 	default:
 		return true;

@@ -23,6 +23,9 @@ enum {
 	SUMMARY_MAX = 4 * 1024 * 1024, /* bytes of SKOPEO_SIZES */
 };
 
+/* How skopeo begins whatever goes wrong with a registry's name. */
+#define NAME_LOOKUP "dial tcp: lookup "
+
 /* First match wins: more telling words stand above those that appear beside them. */
 static const struct {
 	const char *words;
@@ -55,6 +58,7 @@ static const struct {
 	{ "invalid tar header", -EBADMSG },
 	{ "invalid character", -EBADMSG },
 	{ "rejected by policy", -EACCES },
+	{ NAME_LOOKUP, -EHOSTUNREACH },
 	{ "connection refused", -EHOSTUNREACH },
 	{ "no such host", -EHOSTUNREACH },
 	{ "i/o timeout", -EHOSTUNREACH },
@@ -72,6 +76,13 @@ int skopeo_failure(const char *words)
 			return failures[i].code;
 	}
 	return -EIO;
+}
+
+const char *skopeo_remedy(const char *words)
+{
+	return strstr(words, NAME_LOOKUP) ? "; check how the registry's name is written, and this "
+	                                    "machine's DNS"
+	                                  : "";
 }
 
 bool skopeo_policy_exists(void)
@@ -190,7 +201,8 @@ static int wait_for(const struct skopeo *skopeo, struct proc *proc, bool tell, u
 	if (WIFSIGNALED(status))
 		return resoluto_fail(err, -EIO, "skopeo was killed by signal %d", WTERMSIG(status));
 	words = program_last_words(log);
-	return resoluto_fail(err, skopeo_failure(words.text), "%s", words.text);
+	return resoluto_fail(err, skopeo_failure(words.text), "%s%s", words.text,
+	                     skopeo_remedy(words.text));
 }
 
 /* Its standard output goes to out, a file. */

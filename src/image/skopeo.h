@@ -37,6 +37,8 @@ int skopeo_args(const struct skopeo *skopeo, enum skopeo_verb verb, const char *
                 struct strv *ret_args);
 /* What its last words mean: -ENOENT, -EACCES, -ENOSPC, -EBADMSG, -EHOSTUNREACH or -EIO.  Pure. */
 int skopeo_failure(const char *words);
+/* What to do, "; ..." to stand behind them; "" where they tell it themselves.  Pure. */
+const char *skopeo_remedy(const char *words);
 /* Is there a policy.json of this user or of the system? */
 bool skopeo_policy_exists(void);
 

@@ -102,6 +102,7 @@ static void the_systems_words_follow_where_they_help(void)
 {
 	check_err(-EACCES, "open /x", "resoluto-sandbox: run: open /x: Permission denied\n");
 	check_err(-EINVAL, "--x: bad", "resoluto-sandbox: run: --x: bad\n");
+	check_err(-EHOSTUNREACH, "x: no such host", "resoluto-sandbox: run: x: no such host\n");
 	check_err(-ENOENT, "a\033b", "resoluto-sandbox: run: a?b: No such file or directory\n");
 }
 

@@ -55,34 +55,44 @@ static void words_have_meanings(void)
 	static const struct {
 		const char *words;
 		int code;
+		bool has_remedy;
 	} rows[] = {
 		{ "initializing source docker://localhost:5000/x:1: reading manifest 1 in "
 		  "localhost:5000/x: "
 		  "manifest unknown: manifest unknown",
-		  -ENOENT },
+		  -ENOENT, false },
 		{ "reading manifest 1 in localhost:5000/x: name unknown: repository name not known "
 		  "to registry",
-		  -ENOENT },
-		{ "unable to retrieve auth token: invalid username/password: unauthorized",
-		  -EACCES },
+		  -ENOENT, false },
+		{ "unable to retrieve auth token: invalid username/password: unauthorized", -EACCES,
+		  false },
 		{ "reading manifest latest in docker.io/library/zzz: errors:\ndenied: requested "
 		  "access to the "
 		  "resource is denied\nunauthorized: authentication required",
-		  -EACCES },
-		{ "writing blob: write /x: no space left on device", -ENOSPC },
+		  -EACCES, false },
+		{ "writing blob: write /x: no space left on device", -ENOSPC, false },
 		{ "pinging container registry localhost:5000: Get \"http://localhost:5000/v2/\": "
 		  "dial tcp "
 		  "127.0.0.1:5000: connect: connection refused",
-		  -EHOSTUNREACH },
-		{ "Digest did not match, expected sha256:1, got sha256:2", -EBADMSG },
+		  -EHOSTUNREACH, false },
+		{ "pinging container registry reg.example: Get \"https://reg.example/v2/\": dial "
+		  "tcp: lookup reg.example on 127.0.0.53:53: no such host",
+		  -EHOSTUNREACH, true },
+		{ "pinging container registry reg.example: Get \"https://reg.example/v2/\": dial "
+		  "tcp: lookup reg.example on 10.0.0.53:53: dial udp 10.0.0.53:53: connect: "
+		  "network "
+		  "is unreachable",
+		  -EHOSTUNREACH, true },
+		{ "Digest did not match, expected sha256:1, got sha256:2", -EBADMSG, false },
 		{ "no image found in manifest list for architecture s390x, variant \"\", OS linux",
-		  -ENOENT },
-		{ "something new", -EIO },
+		  -ENOENT, false },
+		{ "something new", -EIO, false },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		check_note(stdout, rows[i].words);
 		CHECK(skopeo_failure(rows[i].words) == rows[i].code);
+		CHECK((skopeo_remedy(rows[i].words)[0] == ';') == rows[i].has_remedy);
 	}
 }
 
