@@ -39,6 +39,8 @@ struct resoluto_image {
 	char *path;   /* the squashfs */
 	uint64_t size_bytes; /* of the squashfs */
 	double created;      /* when it was put into the cache, seconds since the epoch */
+	/* In a list: ref is the "tar:" or "rootfs:" of what is not there any more.  Pruning drops it. */
+	bool source_is_gone;
 	/* From the image's configuration; NULL or empty where it says nothing. */
 	char **env; /* NULL-terminated KEY=VALUE, RESOLUTO_* left out; may be NULL */
 	char *workdir;

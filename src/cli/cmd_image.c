@@ -75,15 +75,17 @@ static int print_row(void *ctx, const struct resoluto_image *image)
 	quantity_format_bytes(image->size_bytes, amount, sizeof(amount));
 	if (localtime_r(&seconds, &local))
 		(void) strftime(when, sizeof(when), "%Y-%m-%d %H:%M", &local);
-	printf("%-19.*s  %10s  %-16s  %s\n", DIGEST_SHOWN, image->digest, amount, when, image->ref);
+	printf("%-19.*s  %10s  %-16s  %s%s\n", DIGEST_SHOWN, image->digest, amount, when,
+	       image->ref, image->source_is_gone ? " (gone)" : "");
 	return 0;
 }
 
 static int add_json_row(void *ctx, const struct resoluto_image *image)
 {
-	json_t *row = json_pack("{s:s, s:s, s:s, s:I, s:f}", "ref", image->ref, "digest",
+	json_t *row = json_pack("{s:s, s:s, s:s, s:I, s:f, s:b}", "ref", image->ref, "digest",
 	                        image->digest, "path", image->path, "size_bytes",
-	                        (json_int_t) image->size_bytes, "created", image->created);
+	                        (json_int_t) image->size_bytes, "created", image->created,
+	                        "source_is_gone", image->source_is_gone);
 
 	return json_array_append_new(ctx, row) < 0 ? -ENOMEM : 0;
 }
@@ -173,6 +175,8 @@ static const struct command list = {
 	.name = "ls",
 	.summary = "List the images in the cache",
 	.synopsis = "[OPTION]...",
+	.description = "(gone) marks the name of a file or directory that an image was made from "
+		       "and that is not there any more; `image prune` drops such names.",
 	.options = list_options,
 	.args_size = sizeof(struct image_args),
 	.run = run_list,

@@ -21,6 +21,20 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(const char *const *) a, *(const char *const *) b);
 }
 
+/* The file or directory that was imported under this name is gone: nobody can ask for it again. */
+static bool source_is_gone(const char *key)
+{
+	static const char *const prefixes[] = { "tar:", "rootfs:" };
+
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+		size_t n = strlen(prefixes[i]);
+
+		if (strncmp(key, prefixes[i], n) == 0)
+			return access(key + n, F_OK) < 0 && errno == ENOENT;
+	}
+	return false;
+}
+
 /* What key of refs names, if it is whole. */
 static int list_one(const struct store *store, const char *key, const json_t *refs,
                     int (*each)(void *ctx, const struct resoluto_image *image), void *ctx,
@@ -32,6 +46,7 @@ static int list_one(const struct store *store, const char *key, const json_t *re
 
 	if (!digest[0] || store_find_image(store, digest, &image, NULL) < 0)
 		return 0;
+	image.source_is_gone = source_is_gone(key);
 	image.ref = strdup(key);
 	if (!image.ref)
 		return resoluto_fail(err, -ENOMEM, "list images");
@@ -280,20 +295,6 @@ static uint64_t clean_dir(int at, const char *name, const json_t *refs, bool is_
 		                   : clean_part_of_refs(dirfd(dir), found);
 	}
 	return freed;
-}
-
-/* The file or directory that was imported under this name is gone: nobody can ask for it again. */
-static bool source_is_gone(const char *key)
-{
-	static const char *const prefixes[] = { "tar:", "rootfs:" };
-
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
-		size_t n = strlen(prefixes[i]);
-
-		if (strncmp(key, prefixes[i], n) == 0)
-			return access(key + n, F_OK) < 0 && errno == ENOENT;
-	}
-	return false;
 }
 
 static int drop_gone(const struct store *store, json_t *refs, struct resoluto_err *err)

@@ -218,9 +218,12 @@ static void images_are_listed(void)
 	CHECK(text.code == 0);
 	CHECK(strstr(text.out, "sha256:0123456789ab ") != NULL);
 	CHECK(strstr(text.out, "  mine:1\n") != NULL);
+	CHECK(strstr(text.out, "  tar:/old.tar (gone)\n") != NULL);
 	json = MAIN("image", "ls", "--json");
 	CHECK(json.code == 0);
 	CHECK(strstr(json.out, "\"size_bytes\": 3145728") != NULL);
+	CHECK(strstr(json.out, "\"source_is_gone\": false") != NULL);
+	CHECK(strstr(json.out, "\"source_is_gone\": true") != NULL);
 }
 
 static void images_are_pulled_named_and_removed(void)

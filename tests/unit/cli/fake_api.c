@@ -268,9 +268,14 @@ int resoluto_image_list(const struct resoluto_image_options *options,
                         int (*each)(void *ctx, const struct resoluto_image *image), void *ctx,
                         struct resoluto_err *err)
 {
+	struct resoluto_image gone = image;
 	int r = image_call("", "", err);
 
-	return r < 0 ? r : each(ctx, &image);
+	gone.ref = "tar:/old.tar";
+	gone.source_is_gone = true;
+	if (r == 0)
+		r = each(ctx, &image);
+	return r < 0 ? r : each(ctx, &gone);
 }
 
 int resoluto_image_tag(const char *ref, const char *name,

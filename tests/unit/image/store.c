@@ -190,7 +190,7 @@ static int count_images(void *ctx, const struct resoluto_image *image)
 {
 	struct buf *text = ctx;
 
-	return buf_addf(text, "%s ", image->ref);
+	return buf_addf(text, "%s%s ", image->ref, image->source_is_gone ? "(gone)" : "");
 }
 
 static void check_list(const struct store *store, const char *want)
@@ -279,6 +279,25 @@ static void prune_takes_what_has_no_name(void)
 	CHECK(!has(&place, "images/sha256-1.json.0123456789abcdef.part"));
 	CHECK(!has(&place, "refs.json.0123456789abcdef.part"));
 	CHECK(has(&place, "images/unknown")); /* not ours, not touched */
+}
+
+static void the_name_of_a_file_that_is_gone_is_marked_until_it_is_pruned(void)
+{
+	CLEANUP(place_done) struct place place;
+	char file[120], gone[160], want[400];
+
+	place_make(&place);
+	publish(&place.store, D1, NULL);
+	write_text(place.cache, "x.tar", "x");
+	snprintf(file, sizeof(file), "tar:%s/x.tar", place.cache);
+	snprintf(gone, sizeof(gone), "rootfs:%s/none", place.cache);
+	CHECK(store_set_ref(&place.store, file, D1, "stamp", NULL) == 0);
+	CHECK(store_set_ref(&place.store, gone, D1, "stamp", NULL) == 0);
+	snprintf(want, sizeof(want), "%s(gone) %s ", gone, file);
+	check_list(&place.store, want);
+	CHECK(store_prune(&place.store, NULL) >= 0);
+	snprintf(want, sizeof(want), "%s ", file);
+	check_list(&place.store, want);
 }
 
 static void sweeping_spares_who_lives(void)
@@ -370,6 +389,7 @@ int main(void)
 	RUN(an_image_goes_with_its_last_name);
 	RUN(the_systems_cache_is_read_and_left_alone);
 	RUN(prune_takes_what_has_no_name);
+	RUN(the_name_of_a_file_that_is_gone_is_marked_until_it_is_pruned);
 	RUN(sweeping_spares_who_lives);
 	RUN(the_second_maker_waits);
 	RUN(an_unusable_place_is_said);
