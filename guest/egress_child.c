@@ -69,6 +69,8 @@ static int serve(struct egress_service *service)
 	if (r == 0)
 		r = egress_dns_open(service);
 	if (r == 0)
+		r = egress_knock_open(service);
+	if (r == 0)
 		r = drop_rights();
 	if (r == 0)
 		r = egress_port_open(service, FD_PORT);

@@ -90,3 +90,25 @@ bool egress_is_made_up4(const uint8_t a[4])
 {
 	return a[0] == 198 && (a[1] & 0xfe) == 18;
 }
+
+static bool number_of(const uint8_t low[4], uint32_t first, uint32_t *ret_number)
+{
+	const uint32_t value = (uint32_t) low[0] << 24 | (uint32_t) low[1] << 16 |
+	                       (uint32_t) low[2] << 8 | low[3];
+
+	*ret_number = value - first;
+	return value >= first && *ret_number < EGRESS_NAMES_MAX;
+}
+
+bool egress_number4(const uint8_t a[4], uint32_t *ret_number)
+{
+	return number_of(a, (uint32_t) FIRST4 + FIRST_NUMBER4, ret_number);
+}
+
+bool egress_number6(const uint8_t a[16], uint32_t *ret_number)
+{
+	static const uint8_t high[12] = { 0x20, 0x01, 0x00, 0x02 };
+
+	return memcmp(a, high, sizeof(high)) == 0 &&
+	       number_of(a + sizeof(high), FIRST_NUMBER4, ret_number);
+}

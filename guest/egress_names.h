@@ -45,3 +45,6 @@ struct in_addr egress_address4(uint32_t number);
 struct in6_addr egress_address6(uint32_t number);
 /* Whether it is one of the made-up ones; a is in network order. */
 bool egress_is_made_up4(const uint8_t a[4]);
+/* The number it stands for, if it is one that names can have. */
+bool egress_number4(const uint8_t a[4], uint32_t *ret_number);
+bool egress_number6(const uint8_t a[16], uint32_t *ret_number);

@@ -9,6 +9,7 @@
  *	egress_port.c    the port `net`: bytes to and from the streams of mux.h
  *	egress_dns.c     127.0.0.1:53
  *	egress_listen.c  listeners, bound before the answer that names their address leaves
+ *	egress_knock.c   connections to ports that nobody listens on, seen
  *	egress_stream.c  one connection of the program and its stream
  *
  * One thread.  When the port is gone, `is_lost`: streams are reset, names are SERVFAIL, and it stays.
@@ -33,6 +34,12 @@ enum {
 	EGRESS_DNS_CLIENTS = 32,     /* over TCP, at once */
 	EGRESS_FILES_MAX = 8192,
 	EGRESS_MALFORMED_MAX = 200, /* names that are no host's, told in a run */
+	EGRESS_KNOCKS_MAX = 256,    /* ports that nobody listens on, told in a run */
+};
+
+struct egress_knock {
+	uint32_t number; /* of the name */
+	uint16_t port;
 };
 
 struct egress_listener;
@@ -58,6 +65,10 @@ struct egress_service {
 	struct egress_stream *streams; /* owned */
 	struct egress_stream *waiting; /* for room in the port */
 
+	struct loop_watch knock4, knock6;
+	struct egress_knock knocks[EGRESS_KNOCKS_MAX]; /* that were told */
+	size_t knock_count;
+
 	struct loop_watch udp, tcp;
 	struct dns_client *clients; /* owned */
 	size_t client_count;
@@ -76,6 +87,9 @@ void egress_port_flush(struct egress_service *service);
 
 /* egress_dns.c */
 int egress_dns_open(struct egress_service *service);
+
+/* egress_knock.c: needs rights that are dropped later. */
+int egress_knock_open(struct egress_service *service);
 
 /* egress_listen.c: bind what is not bound yet.  -ENOSPC, -EADDRINUSE and others: it cannot be. */
 int egress_listen(struct egress_service *service, struct egress_host *host, int family);

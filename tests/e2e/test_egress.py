@@ -153,19 +153,25 @@ for name in ('inside.example.org', 'metadata.example.org', 'nowhere.example.org'
 def test_only_the_ports_that_are_allowed_are_listened_on(world):
     program = f"""
 address = socket.gethostbyname('{SITE}')
-for port in (443, 80, 8443, 22):
+six = socket.getaddrinfo('{SITE}', 443, socket.AF_INET6)[0][4][0]
+for to in ((address, 443), (address, 80), (address, 8443), (address, 22), (address, 22), (six, 22), (six, 8080), ('127.0.0.1', 25)):
     try:
-        socket.create_connection((address, port), 10).close()
-        say(port, 'open')
+        socket.create_connection(to, 10).close()
+        say(to[1], 'open')
     except ConnectionRefusedError:
-        say(port, 'refused')
+        say(to[1], 'refused')
 with socket.socket() as own:  # the program's own ports stay its own
     own.bind(('0.0.0.0', 22))
     own.listen()
     say('mine')
 """
     result = world.result(program, "--egress", SITE, "--egress", f"{SITE}:8443")
-    assert result["stdout"] == "443 open\n80 refused\n8443 open\n22 refused\nmine\n"
+    assert result["stdout"] == ("443 open\n80 refused\n8443 open\n22 refused\n22 refused\n22 refused\n8080 refused\n25 refused\n"
+                                "mine\n"), show(result)
+    closed = rows_of(result, reason="port-not-allowed")
+    assert [(row["name"], row["port"], row["decision"]) for row in closed] == [(SITE, port, "refused") for port in (80, 22, 8080)]
+    said = [line.partition("; to allow it: --egress ")[2] for line in result["said"].splitlines()]
+    assert said == [f"http://{SITE}", f"{SITE}:22", f"{SITE}:8080"], result["said"]
 
 
 def test_plain_http_where_it_was_asked_for(world):

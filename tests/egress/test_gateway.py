@@ -132,7 +132,10 @@ def test_learning_writes_down_and_connects_nothing(site):
         stream = gateway.guest.open(name, 80 if name.startswith("plain") else 443)
         stream.send(first)
         assert stream.wait_end() == "learning", name
+    gateway.guest.open("closed.example.net", 22).reset()  # as the guest tells of a port that nobody listens on
+    assert gateway.guest.wait_row(name="closed.example.net")["port"] == 22
     rows = gateway.end()[1:-1]
+    assert rows[-1]["reason"] == "learning"
     assert [(r["name"], r["sni"], r["protocol"], r["decision"], r["reason"], r["address"]) for r in rows[:4]] == [
         ("pypi.org", "pypi.org", "tls", "refused", "learning", ""),
         ("any.example.net", "any.example.net", "tls", "refused", "learning", ""),

@@ -232,10 +232,31 @@ def test_a_list_that_is_none_refuses_the_run():
         assert (result["reason"], result["ran"]) == ("protocol", False) and "egress" in result["detail"], bad
 
 
+def test_a_port_that_nobody_listens_on_is_closed_and_asked_for_once():
+    """The kernel refuses it; the gateway hears of it all the same, over IPv4 and IPv6."""
+    program = """
+def knock(address, port):
+    try:
+        socket.create_connection((address, port), 20)
+    except ConnectionRefusedError:
+        return port
+four, six = (socket.getaddrinfo(NAME, 443, family)[0][4][0] for family in (socket.AF_INET, socket.AF_INET6))
+say([knock(*to) for to in ((four, 22), (four, 22), (six, 22), (six, 8080), ('127.0.0.1', 25), ('198.18.9.9', 26))], meet())
+"""
+    guest, gateway = run(program, lambda g, kind, stream, _: kind == OPEN and g.send(RST, stream, struct.pack("<I", 4)))
+    assert said(guest) == ["[22, 22, 22, 8080, 25, 26] (0, 'reset')"]
+    opened = [(struct.unpack("<H", payload[:2])[0], payload[2:].decode()) for _, payload in gateway.of(OPEN)]
+    assert opened == [(22, NAME), (8080, NAME), (443, NAME)]
+
+
 def test_while_learning_every_name_is_asked_for_and_answered():
-    guest, gateway = run("say([rcode(n) for n in ('a.example', 'a.example', 'b.example')], meet())",
+    guest, gateway = run("""say([rcode(n) for n in ('a.example', 'a.example', 'b.example')], meet())
+try: socket.create_connection((NAME, 8080), 20)
+except ConnectionRefusedError: say('refused')
+time.sleep(1)""",
                          lambda g, kind, stream, _: kind == OPEN and g.send(RST, stream, struct.pack("<I", 28)),
                          egress={"patterns": [], "learn": True, "wide": False})
-    assert said(guest) == ["[0, 0, 0] (0, 'reset')"]
+    assert said(guest) == ["[0, 0, 0] (0, 'reset')", "refused"]
+    assert [struct.unpack("<H", payload[:2])[0] for _, payload in gateway.of(OPEN)] == [443, 8080]
     assert [payload.decode() for _, payload in gateway.of(ASKED)] == ["a.example", "b.example", NAME]
     assert guest.result()["canary"][2]["detail"] == "not asked: every name is allowed"

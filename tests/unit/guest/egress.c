@@ -67,6 +67,42 @@ static void every_number_has_addresses_of_its_own(void)
 	CHECK_STR(inet_ntop(AF_INET6, &six, text, sizeof(text)), "2001:2::1001");
 }
 
+static void an_address_says_which_number_it_is(void)
+{
+	const uint32_t numbers[] = { 0, 1, 300, EGRESS_NAMES_MAX - 1 };
+	uint32_t number;
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		const struct in_addr four = egress_address4(numbers[i]);
+		const struct in6_addr six = egress_address6(numbers[i]);
+
+		CHECK(egress_number4((const uint8_t *) &four, &number) && number == numbers[i]);
+		CHECK(egress_number6(six.s6_addr, &number) && number == numbers[i]);
+	}
+}
+
+static bool has_number(int family, const char *text)
+{
+	uint8_t address[16];
+	uint32_t number;
+
+	CHECK(inet_pton(family, text, address) == 1);
+	return family == AF_INET ? egress_number4(address, &number)
+	                         : egress_number6(address, &number);
+}
+
+static void other_addresses_have_no_number(void)
+{
+	CHECK(!has_number(AF_INET, "198.18.0.1") && has_number(AF_INET, "198.18.0.2"));
+	CHECK(has_number(AF_INET, "198.18.16.1") && !has_number(AF_INET, "198.18.16.2"));
+	CHECK(!has_number(AF_INET, "127.0.0.1") && !has_number(AF_INET, "0.0.0.0"));
+	CHECK(!has_number(AF_INET, "255.255.255.255"));
+	CHECK(!has_number(AF_INET6, "2001:2::1") && has_number(AF_INET6, "2001:2::2"));
+	CHECK(has_number(AF_INET6, "2001:2::1001") && !has_number(AF_INET6, "2001:2::1002"));
+	CHECK(!has_number(AF_INET6, "2001:2:0:1::2") && !has_number(AF_INET6, "::1"));
+	CHECK(!has_number(AF_INET6, "2001:2::1:0:2") && !has_number(AF_INET6, "::ffff:198.18.0.2"));
+}
+
 static bool is_made_up(const char *text)
 {
 	uint8_t address[4];
@@ -177,6 +213,8 @@ int main(void)
 	RUN(a_name_keeps_its_number);
 	RUN(there_is_an_end_of_names);
 	RUN(every_number_has_addresses_of_its_own);
+	RUN(an_address_says_which_number_it_is);
+	RUN(other_addresses_have_no_number);
 	RUN(made_up_addresses_are_known);
 	RUN(only_hosts_change_in_nsswitch);
 	RUN(a_question_is_as_the_standard_has_it);
