@@ -150,7 +150,7 @@ int mux_open(struct mux *mux, uint16_t port, const void *name, size_t len, uint3
 
 	if (len < 1 || len > MUX_NAME_MAX)
 		return -EINVAL;
-	if (mux->count >= MUX_STREAMS_MAX || mux->last == UINT32_MAX)
+	if (mux->count >= MUX_STREAMS_ASKED || mux->last == UINT32_MAX)
 		return -EBUSY;
 	payload[0] = (uint8_t) port;
 	payload[1] = (uint8_t) (port >> 8);
@@ -333,15 +333,16 @@ static const char *take_open(struct mux *mux, const struct frame *frame)
 		return "OPEN without a name, or with a long one";
 	if (frame->stream <= mux->last)
 		return "OPEN of a number that was in use";
+	port = (uint16_t) (frame->payload[0] | frame->payload[1] << 8);
 	if (mux->count >= MUX_STREAMS_MAX) {
 		mux->last = frame->stream;
+		mux->calls->full(mux->ctx, port, frame->payload + 2, frame->len - 2);
 		return add_reset(mux, frame->stream, EGRESS_TOO_MANY) < 0
 		               ? "no memory for an answer"
 		               : NULL;
 	}
 	if (!add_stream(mux, frame->stream))
 		return "no memory for a stream";
-	port = (uint16_t) (frame->payload[0] | frame->payload[1] << 8);
 	mux->calls->open(mux->ctx, frame->stream, port, frame->payload + 2, frame->len - 2);
 	return NULL;
 }

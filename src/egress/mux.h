@@ -18,8 +18,10 @@
 #include "resoluto/err.h"
 
 enum {
-	MUX_CREDIT = 256 * 1024,   /* bytes per stream and direction at the start */
-	MUX_STREAMS_MAX = 1024,    /* open at once */
+	MUX_CREDIT = 256 * 1024, /* bytes per stream and direction at the start */
+	MUX_STREAMS_MAX = 1024,  /* open at once */
+	MUX_STREAMS_ASKED =
+		1280, /* of the guest: beyond MUX_STREAMS_MAX, so that the gateway says no */
 	MUX_OUT_SOFT = 512 * 1024, /* of bytes in `out`, no more DATA is taken */
 	MUX_NAME_MAX = 255,
 	MUX_ROW_MAX = 4096, /* bytes of a DECISION */
@@ -33,6 +35,8 @@ struct mux;
 struct mux_calls {
 	/* gateway: a new stream.  The callee answers, now or later, by mux_opened() or mux_reset(). */
 	void (*open)(void *ctx, uint32_t stream, uint16_t port, const void *name, size_t len);
+	/* gateway: one over MUX_STREAMS_MAX was reset; it is no stream. */
+	void (*full)(void *ctx, uint16_t port, const void *name, size_t len);
 	void (*asked)(void *ctx, const void *name, size_t len);    /* gateway */
 	void (*opened)(void *ctx, uint32_t stream);                /* guest */
 	void (*decision)(void *ctx, const char *json, size_t len); /* guest */
@@ -57,7 +61,7 @@ struct buf *mux_out(struct mux *mux);
 bool mux_wants_more(const struct mux *mux);
 size_t mux_stream_count(const struct mux *mux);
 
-/* guest: -EBUSY over MUX_STREAMS_MAX, -EINVAL for a name of another length. */
+/* guest: -EBUSY over MUX_STREAMS_ASKED, -EINVAL for a name of another length. */
 int mux_open(struct mux *mux, uint16_t port, const void *name, size_t len, uint32_t *ret_stream);
 int mux_ask(struct mux *mux, const void *name, size_t len);
 /* gateway */

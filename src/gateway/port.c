@@ -83,6 +83,17 @@ static void on_open(void *ctx, uint32_t number, uint16_t tcp_port, const void *n
 	mux_set_owner(port->mux, number, conn);
 }
 
+static void on_full(void *ctx, uint16_t tcp_port, const void *name, size_t len)
+{
+	struct port *port = ctx;
+	struct egress_row row = { .port = tcp_port,
+		                  .decision = EGRESS_REFUSED,
+		                  .reason = EGRESS_TOO_MANY };
+
+	egress_row_text(row.name, sizeof(row.name), name, len);
+	audit_add(&port->gateway->audit, &row);
+}
+
 static void on_asked(void *ctx, const void *name, size_t len)
 {
 	struct port *port = ctx;
@@ -128,6 +139,7 @@ static void on_credit(void *ctx, uint32_t number)
 
 static const struct mux_calls calls = {
 	.open = on_open,
+	.full = on_full,
 	.asked = on_asked,
 	.data = on_data,
 	.fin = on_fin,

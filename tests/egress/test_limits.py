@@ -86,6 +86,8 @@ def test_as_many_streams_as_may_be_and_one_more(site):
     first = hello()
     streams = [gateway.guest.open("raw.pypi.org", 7305) for _ in range(1024)]
     assert gateway.guest.open("raw.pypi.org", 7305).wait_end() == "too-many"
+    row = gateway.guest.wait_row(reason="too-many")
+    assert (row["name"], row["port"], row["decision"]) == ("raw.pypi.org", 7305, "refused")
     for stream in streams:
         stream.send(first)
     for stream in streams:

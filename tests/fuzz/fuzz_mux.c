@@ -57,6 +57,14 @@ static void on_asked(void *ctx, const void *name, size_t len)
 	note(ctx, 2, 0, name, len);
 }
 
+static void on_full(void *ctx, uint16_t port, const void *name, size_t len)
+{
+	const struct end *end = ctx;
+
+	require(len >= 1 && len <= MUX_NAME_MAX && mux_stream_count(end->mux) == MUX_STREAMS_MAX);
+	note(ctx, 9, port, name, len);
+}
+
 static void on_opened(void *ctx, uint32_t stream)
 {
 	note(ctx, 3, stream, NULL, 0);
@@ -112,6 +120,7 @@ static void on_credit(void *ctx, uint32_t stream)
 
 static const struct mux_calls calls = {
 	.open = on_open,
+	.full = on_full,
 	.asked = on_asked,
 	.opened = on_opened,
 	.decision = on_decision,

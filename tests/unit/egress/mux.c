@@ -16,6 +16,7 @@ struct end {
 	struct buf said; /* a line for each callback but data() */
 	struct buf data; /* what came on any stream */
 	bool does_consume;
+	unsigned full;             /* gateway: streams over those that may be */
 	enum egress_reason answer; /* gateway: EGRESS_NONE: opened() at once */
 };
 
@@ -34,6 +35,12 @@ static void on_open(void *ctx, uint32_t stream, uint16_t port, const void *name,
 		CHECK(mux_opened(end->mux, stream) == 0);
 	else
 		CHECK(mux_reset(end->mux, stream, end->answer) == 0);
+}
+
+static void on_full(void *ctx, uint16_t port, const void *name, size_t len)
+{
+	((struct end *) ctx)->full++;
+	CHECK(port == 443 && len > 0 && ((const char *) name)[0] == 'a');
 }
 
 static void on_asked(void *ctx, const void *name, size_t len)
@@ -88,6 +95,7 @@ static void on_credit(void *ctx, uint32_t stream)
 
 static const struct mux_calls calls = {
 	.open = on_open,
+	.full = on_full,
 	.asked = on_asked,
 	.opened = on_opened,
 	.decision = on_decision,
@@ -342,18 +350,23 @@ static void too_many_streams(void)
 	uint32_t stream;
 
 	start();
-	for (int i = 0; i < MUX_STREAMS_MAX; i++)
+	for (int i = 0; i < MUX_STREAMS_ASKED; i++)
 		CHECK(mux_open(guest.mux, 443, "a.org", 5, &stream) == 0);
 	CHECK(mux_open(guest.mux, 443, "a.org", 5, &stream) == -EBUSY);
 	exchange();
+	CHECK(gateway.full == MUX_STREAMS_ASKED - MUX_STREAMS_MAX);
+	CHECK(mux_stream_count(guest.mux) == MUX_STREAMS_MAX);
 	CHECK(mux_stream_count(gateway.mux) == MUX_STREAMS_MAX);
 	CHECK(mux_reset(guest.mux, 17, EGRESS_NONE) == 0);
-	CHECK(mux_open(guest.mux, 443, "a.org", 5, &stream) == 0 && stream == 1025);
+	CHECK(mux_open(guest.mux, 443, "a.org", 5, &stream) == 0 &&
+	      stream == MUX_STREAMS_ASKED + 1);
 	exchange();
 	CHECK(mux_stream_count(gateway.mux) == MUX_STREAMS_MAX);
-	for (uint32_t i = 1; i <= 1025; i++) {
+	for (uint32_t i = 1; i <= stream; i++) {
+		const bool is_there = i == stream || (i <= MUX_STREAMS_MAX && i != 17);
+
 		mux_set_owner(guest.mux, i, &block[i]);
-		CHECK(mux_owner(guest.mux, i) == (i == 17 ? NULL : &block[i]));
+		CHECK(mux_owner(guest.mux, i) == (is_there ? &block[i] : NULL));
 	}
 }
 
