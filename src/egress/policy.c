@@ -264,9 +264,28 @@ int egress_policy_add(struct egress_policy *policy, const struct egress_pattern 
 	return 0;
 }
 
-static int add_line(struct egress_policy *policy, struct span line, struct resoluto_err *err)
+/* Who hears of what was ignored, and in which line. */
+struct listener {
+	egress_ignored_fn *fn;
+	void *ctx;
+	size_t line;
+};
+
+static int tell_ignored(const struct listener *to, struct span line, const char *ignored)
 {
-	const char *comment = memchr(line.at, '#', line.len);
+	char text[PATTERN_MAX + 1];
+
+	if (!ignored || !to->fn)
+		return 0;
+	memcpy(text, line.at, line.len);
+	text[line.len] = '\0';
+	return to->fn(to->ctx, to->line, text, (size_t) (ignored - line.at));
+}
+
+static int add_line(struct egress_policy *policy, struct span line, const struct listener *to,
+                    struct resoluto_err *err)
+{
+	const char *comment = memchr(line.at, '#', line.len), *ignored = NULL;
 	struct egress_pattern pattern;
 	int r;
 
@@ -277,28 +296,30 @@ static int add_line(struct egress_policy *policy, struct span line, struct resol
 		return 0;
 	if (memchr(line.at, '\0', line.len))
 		return resoluto_fail(err, -EINVAL, "a NUL byte");
-	r = pattern_parse(line, policy->is_wide, &pattern, NULL, err);
-	return r < 0 ? r : egress_policy_add(policy, &pattern, err);
+	r = pattern_parse(line, policy->is_wide, &pattern, &ignored, err);
+	if (r == 0)
+		r = egress_policy_add(policy, &pattern, err);
+	return r < 0 ? r : tell_ignored(to, line, ignored);
 }
 
-int egress_policy_add_file(struct egress_policy *policy, const char *source, const char *text,
-                           size_t len, struct resoluto_err *err)
+int egress_policy_add_file(struct egress_policy *policy, const char *source, struct span rest,
+                           egress_ignored_fn *fn, void *ctx, struct resoluto_err *err)
 {
 	static const char byte_order_mark[] = "\xef\xbb\xbf";
-	struct span rest = { text, len };
+	struct listener to = { fn, ctx, 1 };
 
-	if (len > EGRESS_FILE_MAX)
+	if (rest.len > EGRESS_FILE_MAX)
 		return resoluto_fail(err, -E2BIG, "%s: larger than %d bytes", source,
 		                     EGRESS_FILE_MAX);
-	if (len >= 3 && memcmp(text, byte_order_mark, 3) == 0)
-		rest = (struct span){ text + 3, len - 3 };
-	for (size_t number = 1; rest.len > 0; number++) {
+	if (rest.len >= 3 && memcmp(rest.at, byte_order_mark, 3) == 0)
+		rest = (struct span){ rest.at + 3, rest.len - 3 };
+	for (; rest.len > 0; to.line++) {
 		const char *end = memchr(rest.at, '\n', rest.len);
 		struct span line = { rest.at, end ? (size_t) (end - rest.at) : rest.len };
-		int r = add_line(policy, line, err);
+		int r = add_line(policy, line, &to, err);
 
 		if (r < 0)
-			return resoluto_fail_in(err, r, "%s: line %zu", source, number);
+			return resoluto_fail_in(err, r, "%s: line %zu", source, to.line);
 		rest.at += line.len + (end ? 1 : 0);
 		rest.len -= line.len + (end ? 1 : 0);
 	}

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/span.h"
 #include "egress/name.h"
 #include "egress/reason.h"
 #include "resoluto/err.h"
@@ -55,9 +56,14 @@ int egress_pattern_write(const struct egress_pattern *pattern, struct buf *out);
 /* Add a pattern (one that is there already is not added again).  -E2BIG over EGRESS_PATTERNS_MAX. */
 int egress_policy_add(struct egress_policy *policy, const struct egress_pattern *pattern,
                       struct resoluto_err *err);
-/* Add those of a file's text: one a line, `#` begins a comment; errors name source and line. */
-int egress_policy_add_file(struct egress_policy *policy, const char *source, const char *text,
-                           size_t len, struct resoluto_err *err);
+/* Told of a pattern of which something was ignored: text, at most kept bytes of which count (a C string of its own). */
+typedef int egress_ignored_fn(void *ctx, size_t line, const char *text, size_t kept);
+/*
+ * Add those of a file's text: one a line, `#` begins a comment; errors name source and line.  fn (may be NULL)
+ * hears of what was ignored; what it returns, if negative, ends it.
+ */
+int egress_policy_add_file(struct egress_policy *policy, const char *source, struct span text,
+                           egress_ignored_fn *fn, void *ctx, struct resoluto_err *err);
 void egress_policy_done(struct egress_policy *policy);
 
 /* Does any pattern have this name, whatever the port?  What the responder asks.  While learning: yes. */

@@ -16,29 +16,53 @@ enum { PATTERN_TEXT_MAX = 512 }; /* bytes of a canonical pattern */
 
 /* --- what is asked for --- */
 
+/* A query may hold a key: only where it begins is told. */
+static int note_ignored(struct strv *notes, const char *where, const char *text, size_t kept)
+{
+	char counts[sizeof("https://:65535") + EGRESS_NAME_MAX], shown[PRINTABLE_SIZE];
+
+	/* Cut first: in the middle of a long one room would be made for its end. */
+	snprintf(counts, sizeof(counts), "%.*s", (int) kept, text);
+	return strv_addf(notes,
+	                 "egress-ignored: %sof '%s' only the name and the port count: what is "
+	                 "behind them ('%.1s...') is ignored",
+	                 where, printable(counts, shown), text + kept);
+}
+
 static int add_pattern(const char *text, struct egress_policy *policy, struct strv *notes,
                        struct resoluto_err *err)
 {
 	struct egress_pattern pattern;
 	const char *ignored = NULL;
-	char shown[PRINTABLE_SIZE];
 	int r = egress_pattern_parse(text, policy->is_wide, &pattern, &ignored, err);
 
 	if (r == 0)
 		r = egress_policy_add(policy, &pattern, err);
 	if (r < 0 || !ignored)
 		return r;
-	/* A query may hold a key: only where it begins is told. */
-	r = strv_addf(notes,
-	              "egress-ignored: of '%.*s' only the name and the port count: what is behind "
-	              "them ('%.1s...') is ignored",
-	              (int) (ignored - text) < 300 ? (int) (ignored - text) : 300,
-	              printable(text, shown), ignored);
+	r = note_ignored(notes, "", text, (size_t) (ignored - text));
 	return r < 0 ? resoluto_fail(err, r, "read the egress patterns") : 0;
 }
 
-static int add_file(const char *path, struct egress_policy *policy, struct resoluto_err *err)
+/* The file that is read, and where its notes go. */
+struct file_notes {
+	const char *path;
+	struct strv *notes;
+};
+
+static int on_ignored(void *ctx, size_t line, const char *text, size_t kept)
 {
+	const struct file_notes *to = ctx;
+	char shown[PRINTABLE_SIZE], where[PRINTABLE_SIZE + sizeof("line : ") + 20];
+
+	snprintf(where, sizeof(where), "%s line %zu: ", printable(to->path, shown), line);
+	return note_ignored(to->notes, where, text, kept);
+}
+
+static int add_file(const char *path, struct egress_policy *policy, struct strv *notes,
+                    struct resoluto_err *err)
+{
+	struct file_notes to = { path, notes };
 	CLEANUP(buf_done) struct buf text = BUF_INIT(0);
 	int r = read_file_at(AT_FDCWD, path, EGRESS_FILE_MAX, &text, err);
 
@@ -47,7 +71,9 @@ static int add_file(const char *path, struct egress_policy *policy, struct resol
 		                     EGRESS_FILE_MAX);
 	if (r < 0)
 		return resoluto_fail(err, -EINVAL, "egress file %s: %s", path, strerrordesc_np(-r));
-	return egress_policy_add_file(policy, path, text.data ? text.data : "", text.len, err);
+	return egress_policy_add_file(policy, path,
+	                              (struct span){ text.data ? text.data : "", text.len },
+	                              on_ignored, &to, err);
 }
 
 static int write_patterns(const struct egress_policy *policy, struct strv *ret_patterns)
@@ -87,7 +113,7 @@ int egress_compile(const struct resoluto_run_options *options, struct strv *ret_
 	for (size_t i = 0; r == 0 && options->egress && options->egress[i]; i++)
 		r = add_pattern(options->egress[i], &policy, ret_notes, err);
 	if (r == 0 && options->egress_file)
-		r = add_file(options->egress_file, &policy, err);
+		r = add_file(options->egress_file, &policy, ret_notes, err);
 	if (r < 0)
 		return r == -E2BIG ? -EINVAL : r;
 	r = write_patterns(&policy, ret_patterns);

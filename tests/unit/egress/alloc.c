@@ -19,7 +19,8 @@ static int fill_policy(void)
 		int r;
 
 		text[0] = (char) ('a' + i);
-		r = egress_policy_add_file(&policy, "x", text, sizeof(text) - 1, NULL);
+		r = egress_policy_add_file(&policy, "x", (struct span){ text, sizeof(text) - 1 },
+		                           NULL, NULL, NULL);
 		if (r < 0) {
 			CHECK(policy.count == (size_t) i);
 			return r;

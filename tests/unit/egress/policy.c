@@ -331,7 +331,8 @@ static void too_many_patterns(void)
 static int add_file(struct egress_policy *policy, const char *text, size_t len)
 {
 	memset(&err, 0, sizeof(err));
-	return egress_policy_add_file(policy, "list.txt", text, len, &err);
+	return egress_policy_add_file(policy, "list.txt", (struct span){ text, len }, NULL, NULL,
+	                              &err);
 }
 
 static void reads_files(void)

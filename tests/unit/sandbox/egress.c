@@ -59,6 +59,28 @@ static void an_ignored_path_is_said(void)
 	CHECK(strstr(notes.items[0], "https://a.example") && !strstr(notes.items[0], "SECRET"));
 }
 
+/* Where the middle of a long name is left out, what is behind it does not move into view. */
+static void a_long_name_brings_nothing_of_its_path(void)
+{
+	static const char label[] =
+		"abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz";
+	char url[400];
+	const char *const given[] = { url, NULL };
+	CLEANUP(strv_done) struct strv patterns = { 0 }, notes = { 0 };
+
+	for (int labels = 1; labels <= 4; labels++) {
+		snprintf(url, sizeof(url),
+		         "https://%.*s.%.*s.%.*s.%s.example/?key=SECRETSECRETSECRET", 62, label,
+		         labels > 1 ? 40 : 1, label, labels > 2 ? 40 : 1, label,
+		         labels > 3 ? label : "x");
+		CHECK(compile(&(struct resoluto_run_options){ .egress = given }, &patterns, &notes,
+		              NULL) == 0);
+		CHECK(notes.count == (size_t) labels);
+		CHECK(!strstr(notes.items[labels - 1], "SECRET") &&
+		      !strstr(notes.items[labels - 1], "key"));
+	}
+}
+
 static void check_refused(const char *pattern, bool is_wide)
 {
 	const char *const given[] = { pattern, NULL };
@@ -112,6 +134,26 @@ static void a_file_has_more_of_them(void)
 	(void) unlink(path);
 	CHECK(compile(&options, &patterns, &notes, &err) == -EINVAL);
 	CHECK(strstr(err.text, "No such file"));
+}
+
+static void an_ignored_path_in_a_file_is_said_with_its_line(void)
+{
+	static const char text[] = "# mine\nhttp://a.example/only/this?key=SECRET # why\n"
+				   "b.example\n\thttps://c.example:8443/\n"
+				   "https://d.example:8443/x\n";
+	char path[] = "/tmp/egress-XXXXXX";
+	CLEANUP(fd_close) int fd = mkstemp(path);
+	CLEANUP(strv_done) struct strv patterns = { 0 }, notes = { 0 };
+	const struct resoluto_run_options options = { .egress_file = path };
+
+	CHECK(fd >= 0 && write_all(fd, text, strlen(text)) == 0);
+	CHECK(compile(&options, &patterns, &notes, NULL) == 0);
+	(void) unlink(path);
+	CHECK(patterns.count == 4 && notes.count == 2);
+	CHECK(strncmp(notes.items[0], "egress-ignored: ", 16) == 0 && strstr(notes.items[0], path));
+	CHECK(strstr(notes.items[0], " line 2: of 'http://a.example' only") &&
+	      !strstr(notes.items[0], "SECRET"));
+	CHECK(strstr(notes.items[1], " line 5: of 'https://d.example:8443' only"));
 }
 
 static struct egress_outcome read_text(const char *text)
@@ -200,6 +242,8 @@ int main(void)
 	RUN(patterns_become_canonical);
 	RUN(none_is_nothing);
 	RUN(an_ignored_path_is_said);
+	RUN(a_long_name_brings_nothing_of_its_path);
+	RUN(an_ignored_path_in_a_file_is_said_with_its_line);
 	RUN(what_is_no_name_is_refused);
 	RUN(learning_allows_nothing);
 	RUN(a_file_has_more_of_them);
