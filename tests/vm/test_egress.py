@@ -257,6 +257,7 @@ time.sleep(1)""",
                          lambda g, kind, stream, _: kind == OPEN and g.send(RST, stream, struct.pack("<I", 28)),
                          egress={"patterns": [], "learn": True, "wide": False})
     assert said(guest) == ["[0, 0, 0] (0, 'reset')", "refused"]
-    assert [struct.unpack("<H", payload[:2])[0] for _, payload in gateway.of(OPEN)] == [443, 8080]
+    *listened, closed = [struct.unpack("<H", payload[:2])[0] for _, payload in gateway.of(OPEN)]
+    assert set(listened) == {443} and closed == 8080  # both families may have been tried
     assert [payload.decode() for _, payload in gateway.of(ASKED)] == ["a.example", "b.example", NAME]
     assert guest.result()["canary"][2]["detail"] == "not asked: every name is allowed"
