@@ -5,7 +5,7 @@
  * egress.h - names and connections for the program, as the runner sees it: a child that serves them
  * (egress_service.h), and the rows of decisions that come from it and become events.
  *
- * That it died, or the gateway did, is no failure of the run: names are not answered any more.
+ * That it died, or the gateway did, is no failure of the run: names are SERVFAIL from then on.
  */
 
 #include "egress/policy.h"
@@ -14,6 +14,7 @@
 
 enum {
 	EGRESS_UID = 2000000053, /* of the child; no user of an image is likely to have it */
+	EGRESS_STAND_IN_UID,     /* of who answers SERVFAIL when it is gone */
 	EGRESS_START_MS = 60 * 1000,
 	EGRESS_EVENTS_MAX = 10000, /* that become events */
 };

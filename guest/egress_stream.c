@@ -57,16 +57,15 @@ static void stream_free(struct egress_stream *stream)
 	free(stream);
 }
 
-static void close_by_reset(int fd)
+static void set_reset(int fd, bool is_reset)
 {
-	const struct linger now = { .l_onoff = 1 };
+	const struct linger linger = { .l_onoff = is_reset };
 
-	(void) setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	(void) setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
 }
 
 void egress_stream_reset(struct egress_stream *stream)
 {
-	close_by_reset(stream->watch.fd);
 	stream_free(stream);
 }
 
@@ -132,6 +131,7 @@ static bool end_if_over(struct egress_stream *stream)
 	}
 	if (!stream->has_shut || !stream->has_ended)
 		return false;
+	set_reset(stream->watch.fd, false);
 	stream_free(stream);
 	return true;
 }
@@ -271,11 +271,13 @@ void egress_stream_new(struct egress_service *service, int fd, const struct egre
 	uint32_t id;
 
 	(void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	/* Every close but that of a whole conversation is a reset, also the one of a process that is killed: a cut answer
+	 * must not look like an end. */
+	set_reset(fd, true);
 	if (!service->is_lost &&
 	    mux_open(service->mux, port, host->name.text, strlen(host->name.text), &id) == 0)
 		stream = make(service, fd);
 	if (!stream) {
-		close_by_reset(fd);
 		(void) close(fd);
 		return;
 	}

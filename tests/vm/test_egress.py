@@ -208,6 +208,39 @@ except OSError:
     assert guest.result()["status"] == "success"
 
 
+def test_when_its_own_process_is_killed_names_fail_at_once_and_connections_are_reset():
+    """The program is the user of the process that answers, so it may kill it: nothing else here has the right to."""
+    program = """
+import os
+s = connect()
+say(s.recv(6, socket.MSG_WAITALL), rcode(NAME))
+os.kill(-1, 9)  # all of this user but itself
+try:
+    say(s.recv(1))
+except ConnectionResetError:
+    say('reset')
+answer = b''
+while len(answer) < 6:  # until the other one has taken its place, and answers
+    try:
+        with socket.create_connection(('127.0.0.1', 53), 20) as t:
+            t.sendall(b"\\0\\x13" + struct.pack(">HHHHHH", 7, 0x100, 1, 0, 0, 0) + b"\\1a\\0\\0\\1\\0\\1")
+            answer = t.recv(6, socket.MSG_WAITALL)
+    except ConnectionError:
+        time.sleep(0.05)
+say(rcode(NAME), rcode('new.example.net'), rcode('evil.org'))
+try:
+    socket.create_connection(('198.18.0.2', 443), 20)
+except ConnectionRefusedError:
+    say('refused')
+"""
+    guest, _ = run(program, lambda g, kind, stream, _: kind == OPEN and (g.send(OPENED, stream), g.send(DATA, stream, b"answer")),
+                   env={"RESOLUTO_WORKLOAD_USER": "2000000053"})
+    assert said(guest) == ["b'answer' 0", "reset", "2 2 2", "refused"], guest.output()
+    (event,) = [e["data"] for e in guest.events() if e["kind"] == "egress"]
+    assert (event["decision"], event["reason"]) == ("failed", "broken") and "ended" in event["detail"]
+    assert guest.result()["status"] == "success"
+
+
 def test_the_canary_fails_where_an_address_by_number_answers():
     """The probe's address is made one that is answered: nothing else is wrong."""
     guest, gateway = run("say('ran')", env={"RESOLUTO_CANARY_PROBE_HOST": "198.18.0.2"})
