@@ -51,6 +51,37 @@ def test_every_decision_is_an_event_of_the_run(world):
     assert event["data"]["name"] == SITE and event["data"]["decision"] == "allowed"
 
 
+REFUSED = f"""
+def ends(to, first):
+    try:
+        with socket.create_connection(to, 60) as s:
+            s.sendall(first)
+            return s.recv(1)
+    except (ConnectionError, socket.gaierror) as e:
+        return type(e).__name__
+site = socket.gethostbyname('{SITE}')
+say(ends(('evil.example.net', 443), b'x'), ends((site, 443), hello('other.example.org')), ends((site, 443), b'GET / HTTP/1.1\\r\\n\\r\\n'),
+    ends((site, 22), b'x'), ends(('inside.example.org', 443), hello('inside.example.org')))
+time.sleep(1)
+"""
+
+
+def test_what_is_refused_is_an_event_too_and_the_same_as_the_row(world):
+    run_id = "egress-refused-events"
+    done = world.run(REFUSED, "--json", "--keep", "--id", run_id, "--egress", SITE, "--egress", "inside.example.org")
+    events = [json.loads(line) for chunk in sorted(world.sandbox.state.glob(f"runs/{run_id}/conduit/run/{run_id}/events-*"))
+              for line in chunk.read_text().splitlines()]
+    world.cli("rm", run_id)
+    result = json.loads(done.stdout)
+    assert result["stdout"] == "gaierror ConnectionResetError ConnectionResetError ConnectionRefusedError ConnectionResetError\n"
+    decided = [event["data"] for event in events if event["kind"] == "egress"]
+    assert all(event["event"] == "log" for event in events if event["kind"] == "egress")
+    assert [(row["name"], row["port"], row["decision"], row["reason"]) for row in decided] == [
+        ("evil.example.net", 0, "refused", "not-allowed"), (SITE, 443, "refused", "sni-other"), (SITE, 443, "refused", "not-tls"),
+        (SITE, 22, "refused", "port-not-allowed"), ("inside.example.org", 443, "refused", "address-refused")]
+    assert decided == result["egress"]
+
+
 def test_the_canary_proves_what_egress_means(world, kernel):
     result = world.result("pass", "--egress", "*.example.org", env=kernel)
     probes = {probe["probe"]: (probe["ok"], probe["detail"]) for probe in result["canary"]}
