@@ -11,6 +11,8 @@
 #include "guest/egress_names.h"
 #include "guest/egress_probe.h"
 
+#define CANARY_PUBLIC6 "2606:4700:4700::1111" /* whom 1.1.1.1 belongs to */
+
 enum { CANARY_TLS_PORT = 443 };
 
 /* What a name means does not get better by waiting. */
@@ -18,7 +20,8 @@ static bool names_are_right(const struct canary *canary)
 {
 	return canary->egress.refused.outcome == CANARY_BLOCKED &&
 	       canary->egress.allowed.outcome == CANARY_BLOCKED &&
-	       canary->egress.address.outcome != CANARY_UNPROVEN;
+	       canary->egress.address.outcome != CANARY_UNPROVEN &&
+	       canary->egress.address6.outcome != CANARY_UNPROVEN;
 }
 
 enum canary_verdict canary_judge(const struct canary *canary, int tries)
@@ -30,7 +33,8 @@ enum canary_verdict canary_judge(const struct canary *canary, int tries)
 
 	if (canary->has_egress && !names_are_right(canary))
 		return CANARY_FAILED;
-	if (canary->has_egress && canary->egress.address.outcome != CANARY_BLOCKED)
+	if (canary->has_egress && (canary->egress.address.outcome != CANARY_BLOCKED ||
+	                           canary->egress.address6.outcome != CANARY_BLOCKED))
 		is_blocked = false;
 
 	if (!canary->store_ok || is_unproven)
@@ -160,6 +164,7 @@ void canary_egress(const struct egress_policy *policy, const char *host, struct 
 	ret->refused.name = "egress-refused-name";
 	ret->allowed.name = "egress-allowed-name";
 	ret->address.name = "egress-address";
+	ret->address6.name = "egress-address6";
 	if (egress_name_parse(refused, strlen(refused), &name) == EGRESS_NONE &&
 	    egress_policy_has_name(policy, &name))
 		ret->refused = (struct canary_probe){
@@ -172,4 +177,5 @@ void canary_egress(const struct egress_policy *policy, const char *host, struct 
 	allowed_name(policy, allowed);
 	probe_name(allowed, true, &ret->allowed);
 	canary_connect(host, CANARY_TLS_PORT, &ret->address);
+	canary_connect(CANARY_PUBLIC6, CANARY_TLS_PORT, &ret->address6);
 }

@@ -7,8 +7,9 @@
  * Three probes: an outside TCP address must not answer, the metadata address must not answer, and an
  * object must be storable.  A probe that could not be made proves nothing and fails.
  *
- * With egress three more: a name that is not on the list must not resolve, one that is must mean a made-up
- * address, and a public address by number must not answer on the port that names are allowed on.
+ * With egress four more: a name that is not on the list must not resolve, one that is must mean a made-up
+ * address, and a public address by number, of IPv4 and of IPv6, must not answer on the port that names are
+ * allowed on.
  */
 
 #include <stdbool.h>
@@ -37,7 +38,7 @@ struct canary_probe {
 
 /* Those of a run with egress. */
 struct canary_egress {
-	struct canary_probe refused, allowed, address;
+	struct canary_probe refused, allowed, address, address6;
 };
 
 struct canary {
@@ -56,7 +57,7 @@ enum canary_verdict canary_judge(const struct canary *canary, int tries);
 /* Try to connect to the address (IPv4 or IPv6, no name) and say what came of it. */
 void canary_connect(const char *host, uint16_t port, struct canary_probe *probe);
 
-/* Ask for both kinds of names, and connect to `host` on port 443. */
+/* Ask for both kinds of names, and connect to `host` and to a public address of IPv6 on port 443. */
 void canary_egress(const struct egress_policy *policy, const char *host, struct canary_egress *ret);
 /* What an answer (as egress_probe() returns) to a name says.  Pure. */
 void canary_judge_name(const char *name, bool is_allowed, int answer, const uint8_t address[4],

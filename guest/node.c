@@ -159,7 +159,7 @@ static int report_egress_canary(struct node *node, const struct report_span *spa
 {
 	const struct canary_egress *egress = &node->canary.egress;
 	const struct canary_probe *probes[] = { &egress->refused, &egress->allowed,
-		                                &egress->address };
+		                                &egress->address, &egress->address6 };
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < sizeof(probes) / sizeof(probes[0]); i++)
@@ -190,9 +190,11 @@ static void refuse_canary(struct node *node)
 	const struct canary_egress *egress = &canary->egress;
 
 	if (canary->has_egress)
-		verdict_set(&node->verdict, REASON_CANARY_FAILED, "%s; %s; store: %s; %s; %s; %s",
-		            canary->external.detail, canary->metadata.detail, canary->store_detail,
-		            egress->refused.detail, egress->allowed.detail, egress->address.detail);
+		verdict_set(&node->verdict, REASON_CANARY_FAILED,
+		            "%s; %s; store: %s; %s; %s; %s; %s", canary->external.detail,
+		            canary->metadata.detail, canary->store_detail, egress->refused.detail,
+		            egress->allowed.detail, egress->address.detail,
+		            egress->address6.detail);
 	else
 		verdict_set(&node->verdict, REASON_CANARY_FAILED, "%s; %s; store: %s",
 		            canary->external.detail, canary->metadata.detail, canary->store_detail);

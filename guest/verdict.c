@@ -65,12 +65,13 @@ static json_t *probe_json(const char *name, bool is_ok, const char *detail)
 
 json_t *verdict_canary_json(const struct canary *canary)
 {
-	const struct canary_probe *probes[] = { &canary->external, &canary->metadata,
+	const struct canary_probe *probes[] = { &canary->external,       &canary->metadata,
 		                                &canary->egress.refused, &canary->egress.allowed,
-		                                &canary->egress.address };
+		                                &canary->egress.address, &canary->egress.address6 };
+	const size_t all = sizeof(probes) / sizeof(probes[0]);
 	json_t *array = json_array();
 
-	for (size_t i = 0; i < (canary->has_egress ? 5 : 2); i++)
+	for (size_t i = 0; i < (canary->has_egress ? all : 2); i++)
 		(void) json_array_append_new(array, probe_json(probes[i]->name,
 		                                               probes[i]->outcome == CANARY_BLOCKED,
 		                                               probes[i]->detail));

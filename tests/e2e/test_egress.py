@@ -85,11 +85,13 @@ def test_what_is_refused_is_an_event_too_and_the_same_as_the_row(world):
 def test_the_canary_proves_what_egress_means(world, kernel):
     result = world.result("pass", "--egress", "*.example.org", env=kernel)
     probes = {probe["probe"]: (probe["ok"], probe["detail"]) for probe in result["canary"]}
-    assert list(probes) == ["external", "metadata", "egress-refused-name", "egress-allowed-name", "egress-address", "store"]
+    assert list(probes) == ["external", "metadata", "egress-refused-name", "egress-allowed-name", "egress-address", "egress-address6",
+                            "store"]
     assert all(ok for ok, _ in probes.values()), probes
     assert probes["egress-refused-name"][1].endswith("no such name")
     assert "198.18." in probes["egress-allowed-name"][1]
     assert probes["egress-address"][1] == "1.1.1.1 port 443: ENETUNREACH"
+    assert probes["egress-address6"][1] == "2606:4700:4700::1111 port 443: ENETUNREACH"
     assert result["egress"] == []
 
 

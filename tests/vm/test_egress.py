@@ -246,6 +246,7 @@ def test_the_canary_fails_where_an_address_by_number_answers():
     guest, gateway = run("say('ran')", env={"RESOLUTO_CANARY_PROBE_HOST": "198.18.0.2"})
     probes = refused(guest)
     assert probes["egress-address"] == (False, "198.18.0.2 port 443: it answered")
+    assert probes["egress-address6"][0]
     assert probes["external"][0] and probes["egress-refused-name"][0] and probes["egress-allowed-name"][0] and probes["store"][0]
 
 

@@ -73,6 +73,11 @@ static void with_egress_names_must_mean_what_they_should(void)
 	CHECK(canary_judge(&unasked, 1) == CANARY_FAILED);
 	CHECK(canary_judge(&address, 1) == CANARY_AGAIN);
 	CHECK(canary_judge(&address, CANARY_TRIES) == CANARY_FAILED);
+	good.egress.address6.outcome = CANARY_REACHABLE;
+	CHECK(canary_judge(&good, 1) == CANARY_AGAIN);
+	CHECK(canary_judge(&good, CANARY_TRIES) == CANARY_FAILED);
+	good.egress.address6.outcome = CANARY_UNPROVEN;
+	CHECK(canary_judge(&good, 1) == CANARY_FAILED);
 	address.has_egress = false;
 	CHECK(canary_judge(&address, 1) == CANARY_PASSED);
 }
