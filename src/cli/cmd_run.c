@@ -125,6 +125,8 @@ static void report(struct session *session, const struct resoluto_result *result
 		print_output_failure(session);
 	else
 		failure_print_result(stderr, result, signals_last_stop());
+	if (session->output.code == 0 && !session->args->workspace)
+		failure_print_no_workspace(stderr, result, session->invocation->words.program[0]);
 	failure_print_warnings(stderr, result, session->has_remarks);
 	if (!session->args->quiet)
 		egress_report_print(stderr, result->egress_json);

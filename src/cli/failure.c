@@ -164,6 +164,15 @@ static void print_reason(FILE *out, const struct resoluto_result *result)
 	failure_print_text(out, text_string(&text));
 }
 
+void failure_print_no_workspace(FILE *out, const struct resoluto_result *result,
+                                const char *program)
+{
+	if (result->reason && strcmp(result->reason, "not-found") == 0 && strchr(program, '/'))
+		failure_print_text(out,
+		                   "no --workspace was given: without it no file of this machine "
+		                   "is in the sandbox");
+}
+
 void failure_print_result(FILE *out, const struct resoluto_result *result, int stop_signal)
 {
 	bool has_reason = result->reason && result->reason[0];

@@ -27,6 +27,10 @@ void failure_print(FILE *out, const char *where, const struct resoluto_err *err)
  * the end of the console.  stop_signal: the last signal that asked us to stop, 0 for none. */
 void failure_print_result(FILE *out, const struct resoluto_result *result, int stop_signal);
 
+/* Of a run without a workspace whose program was looked for by its path: one line that says so. */
+void failure_print_no_workspace(FILE *out, const struct resoluto_result *result,
+                                const char *program);
+
 /* Why output is missing, and what was wrong with egress.  With `all` (a person reads it) everything the run went well in spite of. */
 void failure_print_warnings(FILE *out, const struct resoluto_result *result, bool all);
 

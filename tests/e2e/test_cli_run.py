@@ -283,6 +283,14 @@ def test_exit_codes(sandbox, program, code, words):
         assert (done.stdout, done.stderr) == (b"", b"")
 
 
+def test_a_program_that_is_only_on_this_machine(sandbox, tmp_path):
+    (tmp_path / "job").write_text("#!/bin/sh\necho done\n")
+    (tmp_path / "job").chmod(0o755)
+    check_failed(sandbox.run("run", "--", "./job", cwd=tmp_path), 127, "not-found: ./job", "no --workspace was given")
+    done = sandbox.run("run", "--workspace", ".", "--", "./job", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"done\n", b"")
+
+
 def test_a_deadline(as_json):
     result, code, err = as_json("--deadline", "12s", "--", *shell("trap '' TERM; echo up; while :; do sleep 1; done"))
     assert code == 124 and result["reason"] == "deadline" and not result["ok"]

@@ -313,6 +313,28 @@ static void detach_of_what_never_starts_is_told_as_run_does(void)
 	CHECK_STR(captured.errors, "resoluto-sandbox: not-found: no prog\n");
 }
 
+static void a_program_that_is_only_here_needs_a_workspace(void)
+{
+	static const char hint[] = "resoluto-sandbox: no --workspace was given";
+	CLEANUP(captured_done)
+	struct captured path = { 0 }, word = { 0 }, given = { 0 }, other = { 0 }, detached = { 0 };
+
+	script((struct fake_api){ .result = { .reason = "not-found", .detail = "./job" },
+	                          .never_starts = true });
+	path = MAIN("run", "--", "./job");
+	CHECK(path.code == 127 && strstr(path.errors, hint));
+	detached = MAIN("run", "--detach", "--", "./job");
+	CHECK(detached.code == 127 && strstr(detached.errors, hint));
+	/* Looked for in the image's PATH, which a workspace does not change. */
+	word = MAIN("run", "--", "job");
+	CHECK(word.code == 127 && !strstr(word.errors, hint));
+	given = MAIN("run", "--workspace", ".", "--", "./job");
+	CHECK(given.code == 127 && !strstr(given.errors, hint));
+	script((struct fake_api){ .result = { .reason = "not-executable", .detail = "/etc" } });
+	other = MAIN("run", "--", "/etc");
+	CHECK(other.code == 126 && !strstr(other.errors, hint));
+}
+
 static void a_run_in_the_foreground_outlives_its_terminal(void)
 {
 	CLEANUP(captured_done) struct captured captured = { 0 };
@@ -523,6 +545,7 @@ int main(void)
 	RUN(help_is_the_same_by_all_its_names);
 	RUN(detach_prints_the_id_and_nothing_else);
 	RUN(detach_of_what_never_starts_is_told_as_run_does);
+	RUN(a_program_that_is_only_here_needs_a_workspace);
 	RUN(a_run_in_the_foreground_outlives_its_terminal);
 	RUN(attach_ends_as_the_program_did);
 	RUN(wait_reads_no_output_unless_asked);
