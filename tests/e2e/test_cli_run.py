@@ -283,6 +283,13 @@ def test_exit_codes(sandbox, program, code, words):
         assert (done.stdout, done.stderr) == (b"", b"")
 
 
+@pytest.mark.parametrize("program, code, reason", [("no-such-program", 127, "not-found"), ("/etc/passwd", 126, "not-executable")])
+def test_the_json_of_what_never_ran_is_the_librarys_and_the_exit_code_the_shells(as_json, program, code, reason):
+    result, exit_code, _ = as_json("--", program)
+    assert exit_code == code
+    assert (result["ran"], result["reason"], result["exit_code"]) == (False, reason, 1)
+
+
 def test_a_program_that_is_only_on_this_machine(sandbox, tmp_path):
     (tmp_path / "job").write_text("#!/bin/sh\necho done\n")
     (tmp_path / "job").chmod(0o755)
