@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -60,18 +59,6 @@ static int show_output(void *ctx, bool is_stderr, const char *bytes, size_t len)
 	return limit_write(&reader->limit, is_stderr, bytes, len);
 }
 
-static void print_json(struct reader *reader, const struct resoluto_result *result)
-{
-	CLEANUP(mem_free) char *json = resoluto_result_to_json(result);
-
-	if (!json) {
-		reader->output.code = -ENOMEM;
-		return;
-	}
-	if (output_write(&reader->output, false, json, strlen(json)) == 0)
-		(void) output_write(&reader->output, false, "\n", 1);
-}
-
 /* It has ended. */
 static int report(struct reader *reader, const struct attach_args *args,
                   const struct resoluto_result *result)
@@ -79,7 +66,7 @@ static int report(struct reader *reader, const struct attach_args *args,
 	const struct exit_facts facts = { .result = result };
 
 	if (args->json)
-		print_json(reader, result);
+		(void) output_write_result(&reader->output, result);
 	failure_print_result(stderr, result, 0);
 	failure_print_warnings(stderr, result, !args->quiet && isatty(STDERR_FILENO));
 	if (!args->quiet)

@@ -68,18 +68,6 @@ static void session_close(struct session *session)
 	signals_close(&session->signals);
 }
 
-static void print_json(struct session *session, const struct resoluto_result *result)
-{
-	CLEANUP(mem_free) char *json = resoluto_result_to_json(result);
-
-	if (!json) {
-		session->output.code = -ENOMEM;
-		return;
-	}
-	if (output_write(&session->output, false, json, strlen(json)) == 0)
-		(void) output_write(&session->output, false, "\n", 1);
-}
-
 /* What a person at a terminal wants to know beside the output. */
 static void print_remarks(const struct resoluto_result *result, const struct run_args *args)
 {
@@ -120,7 +108,7 @@ static void print_output_failure(const struct session *session)
 static void report(struct session *session, const struct resoluto_result *result)
 {
 	if (session->args->json)
-		print_json(session, result);
+		(void) output_write_result(&session->output, result);
 	if (session->output.code < 0)
 		print_output_failure(session);
 	else

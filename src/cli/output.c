@@ -2,12 +2,13 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "cli/output.h"
-#include "resoluto/sandbox.h"
 
 enum { STOPS_AT_ONCE = 2 }; /* requests to stop that end the waiting without grace */
 
@@ -99,4 +100,16 @@ int output_write(struct output *output, bool is_stderr, const char *bytes, size_
 	if (output->code == 0)
 		output->code = write_pieces(output, output->fds[is_stderr], bytes, len);
 	return output->code;
+}
+
+int output_write_result(struct output *output, const struct resoluto_result *result)
+{
+	CLEANUP(mem_free) char *json = resoluto_result_to_json(result);
+
+	if (!json) {
+		output->code = -ENOMEM;
+		return output->code;
+	}
+	(void) output_write(output, false, json, strlen(json));
+	return output_write(output, false, "\n", 1);
 }

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "cli/signals.h"
+#include "resoluto/sandbox.h"
 
 struct output {
 	int fds[2]; /* standard output, standard error */
@@ -27,3 +28,5 @@ struct output {
 void output_init(struct output *output, int wake_fd);
 /* Write all of it.  0, -EPIPE, -ECANCELED, or another negative errno value. */
 int output_write(struct output *output, bool is_stderr, const char *bytes, size_t len);
+/* The same of a result's JSON, as one line to standard output. */
+int output_write_result(struct output *output, const struct resoluto_result *result);
