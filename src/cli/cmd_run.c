@@ -233,8 +233,8 @@ const struct command command_run = {
 	.summary = "Run a program in a Linux kernel of its own",
 	.synopsis = "[OPTION]... -- PROGRAM [ARGUMENT]...",
 	.description =
-		"The program runs as an unprivileged user in a microVM that has no network and "
-		"sees "
+		"The program runs as an unprivileged user in a microVM that reaches nothing but "
+		"what --egress names and sees "
 		"nothing of this machine but what the options hand over. Its output appears here "
 		"as "
 		"it comes, byte for byte; its exit status is ours. Nothing of the sandbox is left "

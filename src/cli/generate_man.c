@@ -40,46 +40,45 @@ static const struct entry files[] = {
 	  "the file that RESOLUTO_LOCAL_ENV names, this one, "
 	  "and the next one is read; the environment wins." },
 	{ "/etc/resoluto-sandbox/local.env", "Configuration for everybody." },
-	{ "/var/lib/resoluto-sandbox", "Runs, while they last (RESOLUTO_STATE_DIR)." },
-	{ "/var/cache/resoluto-sandbox",
-	  "Kernels and images (RESOLUTO_CACHE_DIR). It is read besides one's "
-	  "own cache." },
+	{ "$XDG_STATE_HOME/resoluto-sandbox, /var/lib/resoluto-sandbox",
+	  "Runs, while they last (RESOLUTO_STATE_DIR); the second is root's." },
+	{ "$XDG_CACHE_HOME/resoluto-sandbox, /var/cache/resoluto-sandbox",
+	  "Kernels and images (RESOLUTO_CACHE_DIR); the second is root's, which others read "
+	  "besides their own." },
 	{ NULL, NULL },
 };
 
 static const struct entry examples[] = {
 	{ "resoluto-sandbox run -- python3 -c \"print('hello')\"", "The base image has python3." },
-	{ "resoluto-sandbox run --workspace . --output 'report.xml' -- python3 -m pytest "
-	  "--junitxml=report.xml",
+	{ "resoluto-sandbox run --workspace . --output report.txt -- python3 report.py",
 	  "Copy this directory in, bring one file back." },
-	{ "generate | resoluto-sandbox run -i --memory 1Gi --deadline 5m -- ./filter",
+	{ "generate | resoluto-sandbox run -i --workspace . --memory 1Gi --deadline 5m -- ./filter",
 	  "As a filter in a pipeline, with limits." },
 	{ "resoluto-sandbox run --image docker.io/library/gcc:13 --workspace . --output main -- "
 	  "gcc -o main "
 	  "main.c",
 	  "Any OCI image, unmodified." },
-	{ "resoluto-sandbox run --json -- ./job | jq .isolation",
+	{ "resoluto-sandbox run --json --workspace . -- ./job | jq .isolation",
 	  "For programs: one JSON object." },
-	{ "resoluto-sandbox run --setup 'pip install --no-index ./wheels/*' --workspace . -- "
+	{ "resoluto-sandbox run --setup 'tar -xzf input.tar.gz' --workspace . -- "
 	  "python3 job.py",
 	  "Prepare the sandbox first." },
 	{ NULL, NULL },
 };
 
 static const char signals_words[] =
-	"SIGINT, SIGTERM and SIGHUP are passed on to the program, which has five seconds to end; "
-	"after that, "
-	"or at the second signal, the sandbox is destroyed. SIGQUIT, SIGUSR1, SIGUSR2 and SIGWINCH "
-	"are passed "
-	"on. If this process is killed outright, the sandbox dies with it.";
+	"SIGINT and SIGTERM are passed on to the program, which has five seconds to end; after "
+	"that, or at the second signal, the sandbox is destroyed. SIGQUIT, SIGUSR1, SIGUSR2 and "
+	"SIGWINCH are passed on. After SIGHUP, the terminal having gone, the run goes on by "
+	"itself, as with --detach. If this process is killed outright, the sandbox dies with it.";
 
 static const char security_words[] = "Every run has a Linux kernel of its own, which is verified "
 				     "before the program starts: with KVM or, "
 				     "where that does not work, under emulation (tcg). The result "
 				     "says which. Emulation gives the program "
 				     "a kernel of its own too, but the emulator is not a hardened "
-				     "boundary. There is no network in a "
-				     "sandbox.";
+				     "boundary. Nothing is reachable from a "
+				     "sandbox but what --egress names.";
 
 /* Text for roff: '-' is a minus, a line must not begin with a control character. */
 static void add_roff(struct text *out, const char *words)

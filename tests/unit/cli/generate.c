@@ -140,6 +140,29 @@ static void the_man_page_has_everything(void)
 		CHECK(strstr(text_string(&text), at->name));
 }
 
+/* Without --workspace no file of the caller's is in the sandbox, and such an example ends with 127. */
+static void the_examples_hand_over_the_files_they_name(void)
+{
+	static const char *const files[] = { "\\-\\- ./", ".py\n", "main.c\n" };
+	CLEANUP(text_done) struct text text = TEXT_INIT;
+	const char *examples, *line;
+	size_t found = 0;
+
+	generate_man(&text, cli_commands);
+	examples = strstr(text_string(&text), "\n.SH EXAMPLES\n");
+	CHECK(examples);
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		for (const char *at = examples; (at = strstr(at, files[i])); at++) {
+			for (line = at; line[-1] != '\n';)
+				line--;
+			CHECK(strstr(line, "\\-\\-workspace ") &&
+			      strstr(line, "\\-\\-workspace ") < at);
+			found++;
+		}
+	}
+	CHECK(found >= sizeof(files) / sizeof(files[0]));
+}
+
 static void groff_has_nothing_to_say_against_it(void)
 {
 	CLEANUP(text_done) struct text text = TEXT_INIT;
@@ -154,6 +177,7 @@ int main(void)
 	RUN(zsh_has_everything);
 	RUN(fish_has_everything);
 	RUN(the_man_page_has_everything);
+	RUN(the_examples_hand_over_the_files_they_name);
 	RUN(groff_has_nothing_to_say_against_it);
 	return check_done();
 }
