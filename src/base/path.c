@@ -262,8 +262,14 @@ static int remove_entry(int dirfd, const char *name)
 	first = -errno;
 	if (first != -EISDIR && first != -EPERM)
 		return first;
-	if (unlinkat(dirfd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
-		return 0;
+	/* Who swaps a directory and a link for ever comes to do it in step with us, since the calls wait for the
+	 * same lock: what was a link at the second call is a directory again at the third. */
+	for (int i = 0; i < 2; i++) {
+		if (unlinkat(dirfd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
+			return 0;
+		if (errno != ENOTDIR)
+			break;
+	}
 	if (errno == ENOTDIR)
 		return first == -EISDIR ? -ESTALE : first;
 	return errno == ENOTEMPTY || errno == EEXIST ? 1 : -errno;

@@ -466,6 +466,8 @@ static void removes_nothing_outside_in_a_race(void)
 		r = i % 2 ? remove_tree_at(place.tree, "dir")
 		          : remove_tree_at(place.base_fd, "tree");
 		stop(pid);
+		if (r)
+			printf("# r %d %s\n", r, strerror(-r));
 		CHECK(r == 0);
 		expect_outside_untouched();
 	}
