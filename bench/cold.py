@@ -26,7 +26,9 @@ class Side:
         self.runs, self.bares = [], []
 
     def round(self):
+        sandbox.ask_memory_back()
         self.runs.append(sandbox.timed(self.argv, env=self.env))
+        sandbox.ask_memory_back()
         self.bares.append(self.bare.boot())
 
     def report(self):
