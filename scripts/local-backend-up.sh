@@ -227,6 +227,7 @@ make_base_image() {
 	bash "$here/scripts/build-base-image.sh" "$tar.part" &&
 		mv "$tar.part" "$tar" &&
 		"$cli" image import "tar:$tar" "$image_name" &&
+		"$cli" image rm "tar:$tar" >>"$STEP_LOG" &&
 		base_image_key >"$cache/base-image.key" || return
 	rm -f "$tar"
 }
