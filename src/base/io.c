@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/file.h>
@@ -14,7 +15,10 @@
 #include "base/path.h"
 #include "base/random.h"
 
-enum { COPY_SIZE = 256 * 1024 }; /* bytes moved per read() */
+enum {
+	COPY_SIZE = 256 * 1024, /* bytes moved per read() */
+	READ_STEP = 64 * 1024,  /* bytes of room that are made for a read() */
+};
 
 void fd_close(int *fd)
 {
@@ -73,8 +77,8 @@ int read_rest(int fd, struct buf *buf)
 			n = read_up_to(fd, &extra, 1);
 			return n < 0 ? (int) n : n > 0 ? -E2BIG : 0;
 		}
-		if (room > 64 * 1024)
-			room = 64 * 1024;
+		if (room > READ_STEP)
+			room = READ_STEP;
 		r = buf_reserve(buf, room);
 		if (r < 0)
 			return r;
@@ -113,6 +117,54 @@ int read_file_at(int dirfd, const char *path, size_t max, struct buf *ret_buf,
 		return resoluto_fail(err, r, "read %s", path);
 	}
 	return 0;
+}
+
+/* Until there is something to read, or somebody asks to stop. */
+static int await_bytes(int fd, int stop_fd)
+{
+	struct pollfd watched[] = { { fd, POLLIN, 0 }, { stop_fd, POLLIN, 0 } };
+
+	if (poll(watched, stop_fd > 0 ? 2 : 1, -1) < 0 && errno != EINTR)
+		return -errno;
+	return watched[1].revents & POLLIN ? -ECANCELED : 0;
+}
+
+/* 1: there may be more.  One byte more than fits is asked for, to know that there is one. */
+static int read_some(int fd, size_t max, struct buf *buf)
+{
+	const size_t left = max + 1 - buf->len;
+	ssize_t n;
+	int r = buf_reserve(buf, left < READ_STEP ? left : READ_STEP);
+
+	if (r < 0)
+		return r;
+	n = read(fd, buf->data + buf->len, buf->cap - buf->len - 1);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 1 : -errno;
+	buf->len += (size_t) n;
+	buf->data[buf->len] = '\0';
+	return buf->len > max ? -E2BIG : n > 0;
+}
+
+int read_given_file(const char *path, size_t max, int stop_fd, struct buf *ret_buf,
+                    struct resoluto_err *err)
+{
+	CLEANUP(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int r = 1;
+
+	*ret_buf = BUF_INIT(max + 1);
+	if (fd < 0)
+		return resoluto_fail(err, -errno, "open %s", path);
+	while (r > 0) {
+		r = await_bytes(fd, stop_fd);
+		if (r == 0)
+			r = read_some(fd, max, ret_buf);
+	}
+	if (r < 0)
+		buf_done(ret_buf);
+	if (r == -E2BIG)
+		return resoluto_fail(err, r, "%s is larger than %zu bytes", path, max);
+	return r < 0 ? resoluto_fail(err, r, "read %s", path) : 0;
 }
 
 static int write_part(int fd, const void *bytes, size_t len, mode_t mode)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -59,18 +58,19 @@ static int on_ignored(void *ctx, size_t line, const char *text, size_t kept)
 	return note_ignored(to->notes, where, text, kept);
 }
 
-static int add_file(const char *path, struct egress_policy *policy, struct strv *notes,
+static int add_file(const char *path, int stop_fd, struct egress_policy *policy, struct strv *notes,
                     struct resoluto_err *err)
 {
 	struct file_notes to = { path, notes };
 	CLEANUP(buf_done) struct buf text = BUF_INIT(0);
-	int r = read_file_at(AT_FDCWD, path, EGRESS_FILE_MAX, &text, err);
+	int r = read_given_file(path, EGRESS_FILE_MAX, stop_fd, &text, err);
 
 	if (r == -E2BIG)
 		return resoluto_fail(err, -EINVAL, "egress file %s: over %d bytes", path,
 		                     EGRESS_FILE_MAX);
 	if (r < 0)
-		return resoluto_fail(err, -EINVAL, "egress file %s: %s", path, strerrordesc_np(-r));
+		return resoluto_fail(err, r == -ECANCELED ? r : -EINVAL, "egress file %s: %s", path,
+		                     strerrordesc_np(-r));
 	return egress_policy_add_file(policy, path,
 	                              (struct span){ text.data ? text.data : "", text.len },
 	                              on_ignored, &to, err);
@@ -113,7 +113,7 @@ int egress_compile(const struct resoluto_run_options *options, struct strv *ret_
 	for (size_t i = 0; r == 0 && options->egress && options->egress[i]; i++)
 		r = add_pattern(options->egress[i], &policy, ret_notes, err);
 	if (r == 0 && options->egress_file)
-		r = add_file(options->egress_file, &policy, ret_notes, err);
+		r = add_file(options->egress_file, options->signal_fd, &policy, ret_notes, err);
 	if (r < 0)
 		return r == -E2BIG ? -EINVAL : r;
 	r = write_patterns(&policy, ret_patterns);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +33,8 @@ static int check_file_env(const char *path, const char *const *env, struct resol
 	return 0;
 }
 
-int environment_read_file(const char *path, struct strv *ret_env, struct resoluto_err *err)
+int environment_read_file(const char *path, int stop_fd, struct strv *ret_env,
+                          struct resoluto_err *err)
 {
 	CLEANUP(buf_done) struct buf text = BUF_INIT(0);
 	CLEANUP(strv_done) struct strv env = { 0 };
@@ -43,10 +43,10 @@ int environment_read_file(const char *path, struct strv *ret_env, struct resolut
 
 	if (!path)
 		return 0;
-	r = read_file_at(AT_FDCWD, path, DOTENV_MAX, &text, &why);
+	r = read_given_file(path, DOTENV_MAX, stop_fd, &text, &why);
 	if (r < 0)
-		return resoluto_fail(err, -EINVAL, "env file: %s: %s", why.text,
-		                     strerrordesc_np(-r));
+		return resoluto_fail(err, r == -ECANCELED ? r : -EINVAL, "env file: %s: %s",
+		                     why.text, strerrordesc_np(-r));
 	r = dotenv_parse(text.data ? text.data : "", text.len, &env, err);
 	if (r < 0)
 		return resoluto_fail_in(err, r, "env file %s", path);

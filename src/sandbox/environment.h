@@ -23,8 +23,9 @@ struct environment_inputs {
 };
 
 /* KEY=VALUE entries of options->env_file, none if there is no file.  -EINVAL names the file, the line
- * and what is wrong. */
-int environment_read_file(const char *path, struct strv *ret_env, struct resoluto_err *err);
+ * and what is wrong; -ECANCELED: stop_fd (0 or less: none) can be read. */
+int environment_read_file(const char *path, int stop_fd, struct strv *ret_env,
+                          struct resoluto_err *err);
 
 /* Pure.  Each name once.  -E2BIG: more than a job can carry. */
 int environment_compose(const struct environment_inputs *inputs, struct strv *ret_env,

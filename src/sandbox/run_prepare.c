@@ -104,7 +104,8 @@ int run_prepare(struct run *run, const struct resoluto_run_options *options,
 		return r;
 	run->options.quotas = quota_limits(&run->options.quotas);
 	observer_init(&run->observer, &run->options);
-	r = environment_read_file(run->options.env_file, &run->file_env, err);
+	r = environment_read_file(run->options.env_file, run->options.signal_fd, &run->file_env,
+	                          err);
 	if (r == 0)
 		r = egress_compile(&run->options, &run->egress, &run->egress_notes, err);
 	if (r == 0)

@@ -383,6 +383,23 @@ def test_environment_user_and_directory(sandbox, tmp_path):
     assert all(int(caps, 16) == 0 for caps in seen["caps"])
 
 
+@pytest.mark.parametrize("option", ["--env-file", "--egress-file"])
+def test_a_file_that_is_a_pipe_is_waited_for_and_can_be_stopped(sandbox, tmp_path, option):
+    """What `--env-file <(program)` is to us."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    run = sandbox.start("run", option, pipe, "--", "true")
+    with pipe.open("wb"):  # it is open at both ends, so it is waited for
+        run.send_signal(signal.SIGINT)
+        _, err = run.communicate(timeout=60)
+    assert run.returncode == 128 + signal.SIGINT, err
+    assert sandbox.runs() == []
+    run = sandbox.start("run", option, pipe, "--", *shell("echo $LATE"))
+    pipe.write_text({"--env-file": "LATE=came\n", "--egress-file": "example.com\n"}[option])
+    out, err = run.communicate(timeout=300)
+    assert (run.returncode, out) == (0, {"--env-file": b"came\n", "--egress-file": b"\n"}[option]), err
+
+
 def test_hooks(sandbox, tmp_path):
     done = sandbox.run("run", "--setup", "echo prepared > /tmp/note && id -u >> /tmp/note", "--cleanup",
                        '["/bin/sh", "-c", "exit 5"]', "--", *shell("cat /tmp/note; exit 4"))

@@ -150,6 +150,44 @@ static void reads_regular_files_only(void)
 	CHECK(read_file_at(AT_FDCWD, "/proc/self/stat", 4096, &buf, NULL) == 0 && buf.len > 0);
 }
 
+/* What a shell makes of <(program). */
+static void reads_a_pipe_that_was_given(void)
+{
+	CLEANUP(buf_done) struct buf buf = BUF_INIT(0);
+	struct resoluto_err err = { 0 };
+	char path[32];
+	int pair[2];
+
+	CHECK(pipe(pair) == 0 && write_all(pair[1], "A=1\n", 4) == 0);
+	fd_close(&pair[1]);
+	snprintf(path, sizeof(path), "/dev/fd/%d", pair[0]);
+	CHECK(read_given_file(path, 4, -1, &buf, NULL) == 0);
+	CHECK_STR(buf.data, "A=1\n");
+	fd_close(&pair[0]);
+	buf_done(&buf);
+	CHECK(read_given_file("/dev/null", 4, -1, &buf, NULL) == 0 && buf.len == 0);
+	CHECK(read_given_file("/dev/zero", 4, -1, &buf, &err) == -E2BIG && !buf.data);
+	CHECK(strstr(err.text, "/dev/zero is larger than 4 bytes"));
+	CHECK(read_given_file("/nonexistent", 4, -1, &buf, NULL) == -ENOENT);
+	CHECK(read_given_file("/", 4, -1, &buf, NULL) == -EISDIR);
+}
+
+/* Nobody writes into it, and somebody asks to stop. */
+static void stops_waiting_for_a_pipe(void)
+{
+	CLEANUP(buf_done) struct buf buf = BUF_INIT(0);
+	char path[80];
+	int stop[2];
+
+	begin();
+	CHECK(mkfifoat(dir, "fifo", 0600) == 0 && pipe(stop) == 0);
+	CHECK(write_all(stop[1], "\2", 1) == 0);
+	snprintf(path, sizeof(path), "%s/fifo", dir_path);
+	CHECK(read_given_file(path, 4, stop[0], &buf, NULL) == -ECANCELED && !buf.data);
+	fd_close(&stop[0]);
+	fd_close(&stop[1]);
+}
+
 static void expect_file(const char *name, const char *want, mode_t mode)
 {
 	CLEANUP(buf_done) struct buf buf = BUF_INIT(0);
@@ -278,6 +316,8 @@ int main(void)
 	RUN(tells_what_fails);
 	RUN(reads_the_rest_within_bounds);
 	RUN(reads_regular_files_only);
+	RUN(reads_a_pipe_that_was_given);
+	RUN(stops_waiting_for_a_pipe);
 	RUN(replaces_files_whole);
 	RUN(leaves_nothing_of_a_failed_replacement);
 	RUN(keeps_the_old_file_when_there_is_no_room);

@@ -136,6 +136,21 @@ static void a_file_has_more_of_them(void)
 	CHECK(strstr(err.text, "No such file"));
 }
 
+static void a_file_may_be_a_pipe(void)
+{
+	CLEANUP(strv_done) struct strv patterns = { 0 }, notes = { 0 };
+	struct resoluto_run_options options = { .egress_file = NULL };
+	char path[32];
+	int pair[2];
+
+	CHECK(pipe(pair) == 0 && write_all(pair[1], "a.example\n", 10) == 0);
+	fd_close(&pair[1]);
+	snprintf(path, sizeof(path), "/dev/fd/%d", pair[0]);
+	options.egress_file = path;
+	CHECK(compile(&options, &patterns, &notes, NULL) == 0 && patterns.count == 1);
+	fd_close(&pair[0]);
+}
+
 static void an_ignored_path_in_a_file_is_said_with_its_line(void)
 {
 	static const char text[] = "# mine\nhttp://a.example/only/this?key=SECRET # why\n"
@@ -247,6 +262,7 @@ int main(void)
 	RUN(what_is_no_name_is_refused);
 	RUN(learning_allows_nothing);
 	RUN(a_file_has_more_of_them);
+	RUN(a_file_may_be_a_pipe);
 	RUN(rows_come_as_they_were_written);
 	RUN(a_gateway_that_died_is_said);
 	RUN(lines_that_are_no_rows_are_passed_over);
