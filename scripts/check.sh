@@ -41,13 +41,26 @@ failed_steps=0
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/resoluto-check-XXXXXX")
 chmod 0711 "$scratch"
 declare -A behind=()
-trap 'stop_step; stop_behind; release_services; rm -rf "$scratch"' EXIT
+trap 'stop_step; stop_behind; release_services; count_what_there_is; rm -rf "$scratch"' EXIT
 
 # Nothing of the caller's configuration reaches the tests.
 for name in $(compgen -e RESOLUTO_ | grep -v '^RESOLUTO_TEST_CACHE$' || true); do
 	unset "$name"
 done
 unset XDG_STATE_HOME XDG_CONFIG_HOME || true
+
+counted=
+count_results() {
+	counted=1
+	find "$results" -name '*.xml' -print0 | sort -z | xargs -0 python3 scripts/lib/count.py "$failed_steps"
+}
+
+# A step that failed ends the check: what was tested until then is counted, and the step is a failure.
+count_what_there_is() {
+	[ -z "$counted" ] || return 0
+	failed_steps=$((failed_steps + 1))
+	count_results || true
+}
 
 python_tools() {
 	local stamp=$cache/venv/ready-2
@@ -229,4 +242,4 @@ full_tests() {
 }
 
 main
-python3 scripts/lib/count.py "$failed_steps" "$results"/*.xml
+count_results || exit 1

@@ -398,7 +398,7 @@ warn_about_kernel() { # why
 	************************************************************************************
 	*  WARNING: sandboxes use the distribution's kernel, not the built one:
 	*  $1 (the reason stands above).
-	*  Everything works, but each start takes three to five times as long.
+	*  Everything works, but each start takes about three times as long.
 	*  Use --kernel built to have this fail, --kernel distro to choose it.
 	************************************************************************************
 

@@ -16,7 +16,7 @@ RUN_PACKAGES=("$QEMU_PACKAGE" squashfs-tools-ng skopeo mmdebstrap uidmap e2fspro
 KERNEL_PACKAGES=(gcc make flex bison bc patch tar xz-utils perl binutils libelf-dev)
 # To test it.
 TEST_PACKAGES=(g++ clang clang-format libclang-rt-14-dev docker-registry umoci squashfs-tools bzip2 python3-venv
-	shellcheck strace procps lsof jq bash fish zsh man-db file iproute2 nftables dnsmasq-base nginx-light openssl)
+	shellcheck strace procps lsof jq bash fish zsh man-db file git curl wget iproute2 nftables dnsmasq-base nginx-light openssl)
 # To build and boot the guest of the other architecture.
 FULL_PACKAGES=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-system-arm)
 
