@@ -117,7 +117,7 @@ struct resoluto_run_options {
 
 	struct resoluto_stdin input;
 	const char *const *env; /* KEY=VALUE; wins over env_file and the image */
-	const char *env_file;   /* KEY=VALUE lines */
+	const char *env_file;   /* KEY=VALUE lines; a pipe is waited for, before any deadline */
 	/* In the guest; NULL: /workspace if one is staged, else the image's, else /workspace. */
 	const char *workdir;
 	const char *user;           /* non-root; NULL: the image's, else 1000:1000 */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/file.h>
@@ -119,16 +118,6 @@ int read_file_at(int dirfd, const char *path, size_t max, struct buf *ret_buf,
 	return 0;
 }
 
-/* Until there is something to read, or somebody asks to stop. */
-static int await_bytes(int fd, int stop_fd)
-{
-	struct pollfd watched[] = { { fd, POLLIN, 0 }, { stop_fd, POLLIN, 0 } };
-
-	if (poll(watched, stop_fd > 0 ? 2 : 1, -1) < 0 && errno != EINTR)
-		return -errno;
-	return watched[1].revents & POLLIN ? -ECANCELED : 0;
-}
-
 /* 1: there may be more.  One byte more than fits is asked for, to know that there is one. */
 static int read_some(int fd, size_t max, struct buf *buf)
 {
@@ -146,7 +135,7 @@ static int read_some(int fd, size_t max, struct buf *buf)
 	return buf->len > max ? -E2BIG : n > 0;
 }
 
-int read_given_file(const char *path, size_t max, int stop_fd, struct buf *ret_buf,
+int read_given_file(const char *path, size_t max, io_wait_fn *wait, void *ctx, struct buf *ret_buf,
                     struct resoluto_err *err)
 {
 	CLEANUP(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -156,7 +145,7 @@ int read_given_file(const char *path, size_t max, int stop_fd, struct buf *ret_b
 	if (fd < 0)
 		return resoluto_fail(err, -errno, "open %s", path);
 	while (r > 0) {
-		r = await_bytes(fd, stop_fd);
+		r = wait(ctx, fd);
 		if (r == 0)
 			r = read_some(fd, max, ret_buf);
 	}

@@ -22,11 +22,11 @@ int read_rest(int fd, struct buf *buf);
 /* Read a regular file beneath dirfd (AT_FDCWD allowed) whole; -E2BIG over max bytes. */
 int read_file_at(int dirfd, const char *path, size_t max, struct buf *ret_buf,
                  struct resoluto_err *err);
-/*
- * Read what the user named: also a pipe or a terminal, which is waited for.  -E2BIG over max bytes; -ECANCELED once
- * stop_fd (0 or less: none) can be read.
- */
-int read_given_file(const char *path, size_t max, int stop_fd, struct buf *ret_buf,
+/* Until fd can be read (0); any negative value is the end of what wanted to read it. */
+typedef int io_wait_fn(void *ctx, int fd);
+
+/* Read what the user named: also a pipe or a terminal, which is waited for.  -E2BIG over max bytes. */
+int read_given_file(const char *path, size_t max, io_wait_fn *wait, void *ctx, struct buf *ret_buf,
                     struct resoluto_err *err);
 /* Create name in dirfd with these bytes: temporary file, fsync, rename. */
 int replace_file_at(int dirfd, const char *name, const void *bytes, size_t len, mode_t mode,

@@ -58,12 +58,12 @@ static int on_ignored(void *ctx, size_t line, const char *text, size_t kept)
 	return note_ignored(to->notes, where, text, kept);
 }
 
-static int add_file(const char *path, int stop_fd, struct egress_policy *policy, struct strv *notes,
-                    struct resoluto_err *err)
+static int add_file(const char *path, struct stops *stops, struct egress_policy *policy,
+                    struct strv *notes, struct resoluto_err *err)
 {
 	struct file_notes to = { path, notes };
 	CLEANUP(buf_done) struct buf text = BUF_INIT(0);
-	int r = read_given_file(path, EGRESS_FILE_MAX, stop_fd, &text, err);
+	int r = read_given_file(path, EGRESS_FILE_MAX, stops_await, stops, &text, err);
 
 	if (r == -E2BIG)
 		return resoluto_fail(err, -EINVAL, "egress file %s: over %d bytes", path,
@@ -103,8 +103,8 @@ static int check_together(const struct resoluto_run_options *options, struct res
 	return 0;
 }
 
-int egress_compile(const struct resoluto_run_options *options, struct strv *ret_patterns,
-                   struct strv *ret_notes, struct resoluto_err *err)
+int egress_compile(const struct resoluto_run_options *options, struct stops *stops,
+                   struct strv *ret_patterns, struct strv *ret_notes, struct resoluto_err *err)
 {
 	CLEANUP(egress_policy_done)
 	struct egress_policy policy = { .is_wide = options->egress_wide };
@@ -113,7 +113,7 @@ int egress_compile(const struct resoluto_run_options *options, struct strv *ret_
 	for (size_t i = 0; r == 0 && options->egress && options->egress[i]; i++)
 		r = add_pattern(options->egress[i], &policy, ret_notes, err);
 	if (r == 0 && options->egress_file)
-		r = add_file(options->egress_file, options->signal_fd, &policy, ret_notes, err);
+		r = add_file(options->egress_file, stops, &policy, ret_notes, err);
 	if (r < 0)
 		return r == -E2BIG ? -EINVAL : r;
 	r = write_patterns(&policy, ret_patterns);

@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "resoluto/sandbox.h"
+#include "sandbox/stops.h"
 
 enum {
 	EGRESS_RESULT_ROWS =
@@ -17,9 +18,9 @@ enum {
 };
 
 /* Canonical patterns of options->egress and egress_file, and what to say of them ("egress-ignored: ...").
- * -EINVAL: what is wrong, and what to write instead. */
-int egress_compile(const struct resoluto_run_options *options, struct strv *ret_patterns,
-                   struct strv *ret_notes, struct resoluto_err *err);
+ * -EINVAL: what is wrong, and what to write instead; -ECANCELED: the caller asked to stop before the file was read. */
+int egress_compile(const struct resoluto_run_options *options, struct stops *stops,
+                   struct strv *ret_patterns, struct strv *ret_notes, struct resoluto_err *err);
 
 struct egress_outcome {
 	char *json;       /* owned: the array of rows */

@@ -33,7 +33,7 @@ static int check_file_env(const char *path, const char *const *env, struct resol
 	return 0;
 }
 
-int environment_read_file(const char *path, int stop_fd, struct strv *ret_env,
+int environment_read_file(const char *path, struct stops *stops, struct strv *ret_env,
                           struct resoluto_err *err)
 {
 	CLEANUP(buf_done) struct buf text = BUF_INIT(0);
@@ -43,7 +43,7 @@ int environment_read_file(const char *path, int stop_fd, struct strv *ret_env,
 
 	if (!path)
 		return 0;
-	r = read_given_file(path, DOTENV_MAX, stop_fd, &text, &why);
+	r = read_given_file(path, DOTENV_MAX, stops_await, stops, &text, &why);
 	if (r < 0)
 		return resoluto_fail(err, r == -ECANCELED ? r : -EINVAL, "env file: %s: %s",
 		                     why.text, strerrordesc_np(-r));

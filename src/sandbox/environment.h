@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "resoluto/image.h"
 #include "resoluto/sandbox.h"
+#include "sandbox/stops.h"
 
 #define ENVIRONMENT_WORKSPACE "/workspace"
 
@@ -23,8 +24,8 @@ struct environment_inputs {
 };
 
 /* KEY=VALUE entries of options->env_file, none if there is no file.  -EINVAL names the file, the line
- * and what is wrong; -ECANCELED: stop_fd (0 or less: none) can be read. */
-int environment_read_file(const char *path, int stop_fd, struct strv *ret_env,
+ * and what is wrong; -ECANCELED: the caller asked to stop before it was read. */
+int environment_read_file(const char *path, struct stops *stops, struct strv *ret_env,
                           struct resoluto_err *err);
 
 /* Pure.  Each name once.  -E2BIG: more than a job can carry. */

@@ -91,6 +91,17 @@ static int add_labels(struct run *run, struct resoluto_err *err)
 	return r < 0 ? resoluto_fail(err, r, "label the run") : 0;
 }
 
+/* Where the caller asks to stop meanwhile, nothing is started: the run ends as any that is stopped before. */
+static int read_files(struct run *run, struct resoluto_err *err)
+{
+	struct stops *stops = &run->idle.stops;
+	int r = environment_read_file(run->options.env_file, stops, &run->file_env, err);
+
+	if (r == 0)
+		r = egress_compile(&run->options, stops, &run->egress, &run->egress_notes, err);
+	return r == -ECANCELED && stops->signo != 0 ? 0 : r;
+}
+
 int run_prepare(struct run *run, const struct resoluto_run_options *options,
                 struct resoluto_err *err)
 {
@@ -104,16 +115,13 @@ int run_prepare(struct run *run, const struct resoluto_run_options *options,
 		return r;
 	run->options.quotas = quota_limits(&run->options.quotas);
 	observer_init(&run->observer, &run->options);
-	r = environment_read_file(run->options.env_file, run->options.signal_fd, &run->file_env,
-	                          err);
+	r = idle_open(&run->idle, &run->options.input, run->options.signal_fd,
+	              run->tuning->grace_ms, err);
+	run->idle.stops.leaves_on_hangup = run->options.detach_on_hangup;
 	if (r == 0)
-		r = egress_compile(&run->options, &run->egress, &run->egress_notes, err);
+		r = read_files(run, err);
 	if (r == 0)
 		r = open_workspace(run, err);
-	if (r == 0)
-		r = idle_open(&run->idle, &run->options.input, run->options.signal_fd,
-		              run->tuning->grace_ms, err);
-	run->idle.stops.leaves_on_hangup = run->options.detach_on_hangup;
 	if (r == 0)
 		r = evidence_host_boot_id(run->host_boot_id, err);
 	if (r == 0)

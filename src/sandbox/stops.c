@@ -110,6 +110,26 @@ bool stops_asked(struct stops *stops)
 	return stops->signo != 0;
 }
 
+int stops_await(void *ctx, int fd)
+{
+	struct stops *stops = ctx;
+
+	for (;;) {
+		struct pollfd watched[] = { { fd, POLLIN, 0 }, { stops->fd, POLLIN, 0 } };
+
+		if (poll(watched, 2, -1) < 0) {
+			if (errno != EINTR)
+				return -errno;
+			continue;
+		}
+		/* What is there already is read; the run is stopped soon enough. */
+		if (watched[0].revents)
+			return 0;
+		if (stops_asked(stops))
+			return -ECANCELED;
+	}
+}
+
 bool stops_forward(struct stops *stops, struct resoluto_runtime *runtime,
                    struct resoluto_handle *handle)
 {

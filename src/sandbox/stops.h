@@ -28,6 +28,8 @@ struct stops {
 int stops_open(struct stops *stops, int signal_fd, int epoll_fd, uint64_t grace_ms,
                struct resoluto_err *err);
 void stops_close(struct stops *stops);
+/* Until fd, any descriptor, can be read or is at its end.  -ECANCELED: somebody asked to stop. */
+int stops_await(void *stops, int fd);
 /* Before there is a program: read what came.  true: one asked to stop, so it need not start. */
 bool stops_asked(struct stops *stops);
 /* Forward what came.  true: end the sandbox now. */

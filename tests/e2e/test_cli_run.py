@@ -383,6 +383,11 @@ def test_environment_user_and_directory(sandbox, tmp_path):
     assert all(int(caps, 16) == 0 for caps in seen["caps"])
 
 
+def handles(pid, signo):
+    caught = re.search(r"^SigCgt:\s*(\w+)", pathlib.Path(f"/proc/{pid}/status").read_text(), re.M)[1]
+    return int(caught, 16) & 1 << signo - 1
+
+
 @pytest.mark.parametrize("option", ["--env-file", "--egress-file"])
 def test_a_file_that_is_a_pipe_is_waited_for_and_can_be_stopped(sandbox, tmp_path, option):
     """What `--env-file <(program)` is to us."""
@@ -395,6 +400,8 @@ def test_a_file_that_is_a_pipe_is_waited_for_and_can_be_stopped(sandbox, tmp_pat
     assert run.returncode == 128 + signal.SIGINT, err
     assert sandbox.runs() == []
     run = sandbox.start("run", option, pipe, "--", *shell("echo $LATE"))
+    wait_until(lambda: handles(run.pid, signal.SIGWINCH), "the handlers of signals")
+    run.send_signal(signal.SIGWINCH)  # somebody resized the window: that is no end of what is waited for
     pipe.write_text({"--env-file": "LATE=came\n", "--egress-file": "example.com\n"}[option])
     out, err = run.communicate(timeout=300)
     assert (run.returncode, out) == (0, {"--env-file": b"came\n", "--egress-file": b"\n"}[option]), err

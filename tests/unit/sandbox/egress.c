@@ -19,7 +19,9 @@
 static int compile(const struct resoluto_run_options *options, struct strv *patterns,
                    struct strv *notes, struct resoluto_err *err)
 {
-	return egress_compile(options, patterns, notes, err);
+	static struct stops no_stops = STOPS_NONE;
+
+	return egress_compile(options, &no_stops, patterns, notes, err);
 }
 
 static void patterns_become_canonical(void)

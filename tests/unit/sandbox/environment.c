@@ -148,6 +148,8 @@ static void more_than_a_job_can_carry(void)
 }
 
 /* Write text into a temporary file and read it as an env file. */
+static struct stops no_stops = STOPS_NONE;
+
 static int read_text(const char *text, struct strv *env, struct resoluto_err *err)
 {
 	char path[] = "/tmp/resoluto-env-XXXXXX";
@@ -155,7 +157,7 @@ static int read_text(const char *text, struct strv *env, struct resoluto_err *er
 
 	CHECK(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t) strlen(text));
 	close(fd);
-	r = environment_read_file(path, -1, env, err);
+	r = environment_read_file(path, &no_stops, env, err);
 	unlink(path);
 	return r;
 }
@@ -165,7 +167,7 @@ static void env_files(void)
 	struct strv env = { 0 };
 	struct resoluto_err err = { 0 };
 
-	CHECK(environment_read_file(NULL, -1, &env, NULL) == 0 && env.count == 0);
+	CHECK(environment_read_file(NULL, &no_stops, &env, NULL) == 0 && env.count == 0);
 	CHECK(read_text("# comment\nexport A=1\nB='x y'\n", &env, NULL) == 0);
 	CHECK(env.count == 2);
 	strv_done(&env);
@@ -173,9 +175,9 @@ static void env_files(void)
 	CHECK(strstr(err.text, "RESOLUTO_RUN_ID") && strstr(err.text, "/tmp/resoluto-env-"));
 	CHECK(read_text("A=1\nnonsense\n", &env, &err) == -EINVAL);
 	CHECK(strstr(err.text, "2") && strstr(err.text, "/tmp/resoluto-env-"));
-	CHECK(environment_read_file("/nonexistent/env", -1, &env, &err) == -EINVAL);
+	CHECK(environment_read_file("/nonexistent/env", &no_stops, &env, &err) == -EINVAL);
 	CHECK(strstr(err.text, "/nonexistent/env") && strstr(err.text, "No such file"));
-	CHECK(environment_read_file("/", -1, &env, &err) == -EINVAL);
+	CHECK(environment_read_file("/", &no_stops, &env, &err) == -EINVAL);
 	CHECK(strstr(err.text, "Is a directory"));
 	CHECK(env.count == 0);
 }
@@ -189,7 +191,7 @@ static void an_env_file_may_be_a_pipe(void)
 	CHECK(pipe(pair) == 0 && write(pair[1], "A=1\n", 4) == 4);
 	close(pair[1]);
 	snprintf(path, sizeof(path), "/dev/fd/%d", pair[0]);
-	CHECK(environment_read_file(path, -1, &env, NULL) == 0 && env.count == 1);
+	CHECK(environment_read_file(path, &no_stops, &env, NULL) == 0 && env.count == 1);
 	CHECK_STR(env.items[0], "A=1");
 	strv_done(&env);
 	close(pair[0]);

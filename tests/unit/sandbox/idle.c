@@ -8,6 +8,8 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -187,6 +189,39 @@ static void a_gibibyte_goes_through_in_bounded_memory(void)
 	CHECK(after.ru_maxrss - before.ru_maxrss < 4096); /* KiB */
 	idle_close(&idle);
 	scripted_done(&scripted);
+}
+
+/* Waits for a timer; returns what came first. */
+static int await_timer(struct stops *stops, int ms)
+{
+	const struct itimerspec when = { .it_value.tv_nsec = ms * 1000000L };
+	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC), r;
+
+	CHECK(fd >= 0 && timerfd_settime(fd, 0, &when, NULL) == 0);
+	r = stops_await(stops, fd);
+	close(fd);
+	return r;
+}
+
+static void what_is_waited_for_comes_whatever_signals_come(void)
+{
+	struct stops stops = STOPS_NONE;
+	int epoll = epoll_create1(EPOLL_CLOEXEC), ends[2];
+
+	CHECK(await_timer(&stops, 1) == 0);
+	CHECK(epoll >= 0 && pipe(ends) == 0);
+	CHECK(stops_open(&stops, ends[0], epoll, 1000, NULL) == 0);
+	CHECK(write(ends[1], "\x1c", 1) == 1); /* SIGWINCH */
+	CHECK(await_timer(&stops, 20) == 0);
+	CHECK(write(ends[1], "\x02", 1) == 1); /* SIGINT */
+	CHECK(await_timer(&stops, 900) == -ECANCELED && stops.signo == SIGINT);
+	stops_close(&stops);
+	CHECK(stops_open(&stops, ends[0], epoll, 1000, NULL) == 0);
+	close(ends[1]); /* nobody can send any more */
+	CHECK(await_timer(&stops, 20) == 0 && stops.fd == -1);
+	stops_close(&stops);
+	close(ends[0]);
+	close(epoll);
 }
 
 static void a_fifo_is_waited_for(void)
@@ -374,6 +409,7 @@ int main(void)
 	RUN(sockets_work_too);
 	RUN(a_gibibyte_goes_through_in_bounded_memory);
 	RUN(a_fifo_is_waited_for);
+	RUN(what_is_waited_for_comes_whatever_signals_come);
 	RUN(what_cannot_be_read_is_refused);
 	RUN(signals_are_forwarded);
 	RUN(the_second_request_to_stop_ends_the_sandbox);
