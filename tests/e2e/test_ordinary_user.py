@@ -106,4 +106,4 @@ def test_egress_works_without_any_right(ordinary):
     result = json.loads(done.stdout)
     assert result["stdout"].startswith("198.18.") and result["exit_code"] == 1, result
     assert [(row["name"], row["reason"]) for row in result["egress"]] == [("evil.example.net", "not-allowed")]
-    assert all(probe["ok"] for probe in result["canary"]) and len(result["canary"]) == 6
+    assert all(probe["ok"] for probe in result["canary"]) and len(result["canary"]) == 7
