@@ -610,6 +610,49 @@ static void a_workspace_is_staged(void)
 	script_done(&script);
 }
 
+/* The members that the sandbox finds when the workspace is staged with these choices. */
+static void stages(struct script *script, const char *const *paths, const char *const *exclude,
+                   const char *const *protect, const char *want)
+{
+	struct resoluto_run_options options = options_of(script);
+	char *path = path_in(script, "ws");
+
+	script->inbox_members[0] = '\0';
+	options.workspace = path;
+	options.paths = paths;
+	options.exclude = exclude;
+	options.protect = protect;
+	resoluto_result_free(run(&options));
+	CHECK_STR(script->inbox_members, want);
+	free(path);
+}
+
+static void of_a_workspace_only_what_was_chosen_is_staged(void)
+{
+	static const char *const dirs[] = { "ws/src", "ws/src/build", "ws/src/dist" };
+	static const char *const src[] = { "src", NULL }, *const x[] = { "x", NULL };
+	static const char *const dist[] = { "dist", NULL };
+	struct script script;
+
+	script_init(&script, "memory://");
+	for (size_t i = 0; i < 3; i++) {
+		char *path = path_in(&script, dirs[i]);
+
+		CHECK(mkdir(path, 0755) == 0);
+		free(path);
+	}
+	file_in(&script, "ws/top", "t");
+	file_in(&script, "ws/src/x", "x");
+	file_in(&script, "ws/src/build/b", "b");
+	file_in(&script, "ws/src/dist/d", "d");
+	stages(&script, NULL, NULL, NULL, "src/x top ");
+	stages(&script, src, NULL, NULL, "src/x ");
+	stages(&script, NULL, NULL, dist, "src/dist/d src/x top ");
+	stages(&script, src, x, NULL, "src/build/b src/dist/d ");
+	stages(&script, src, x, x, "src/build/b src/dist/d src/x ");
+	script_done(&script);
+}
+
 /* An outbox of box/, patterns, and what lands in out/. */
 static struct resoluto_result *run_with_outputs(struct script *script, const char *const *globs)
 {
@@ -1407,6 +1450,7 @@ int main(void)
 	RUN(an_exit_code_comes_back);
 	RUN(output_over_the_cap_keeps_head_and_tail);
 	RUN(a_workspace_is_staged);
+	RUN(of_a_workspace_only_what_was_chosen_is_staged);
 	RUN(outputs_come_back_as_asked);
 	RUN(outputs_come_back_from_failed_programs_too);
 	RUN(results_of_programs_that_are_no_json);
