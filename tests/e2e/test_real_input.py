@@ -61,9 +61,10 @@ def test_a_c_program_is_compiled_in_an_image_with_gcc(sandbox, gcc_image, tmp_pa
 
 
 def test_the_hello_example(sandbox, root, tmp_path):
-    work = tmp_path / "hello"
-    shutil.copytree(root / "examples/hello", work)
-    script = next(work.glob("*.py"))
-    done = sandbox.run("run", "--workspace", work, "--output", "*.json", "--", "python3", script.name)
+    """As README has it."""
+    done = sandbox.run("run", "--workspace", "examples/hello", "--output", "greeting.txt", "--output-dir", tmp_path / "hello",
+                       "--", "python3", "hello.py", "you", cwd=root)
     assert done.returncode == 0, done.stderr
-    assert b"hello" in done.stdout.lower()
+    assert done.stdout.startswith(b"Hello, you, from Linux ")
+    assert (tmp_path / "hello/greeting.txt").read_bytes() == done.stdout
+    assert os.listdir(tmp_path / "hello") == ["greeting.txt"]
