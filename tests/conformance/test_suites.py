@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The test suites of other people's projects, unchanged, in the guest."""
+"""The test suites of other people's projects in the guest.  All but two tests and one limit, which are named here with why, are
+their authors'; by their own variables tornado and libuv are told to be patient."""
 import os
 import re
 import shutil
