@@ -122,6 +122,17 @@ def test_provisioning_by_itself_takes_kvm_where_it_works(provisioned, tmp_path):
     assert settings(config)["RESOLUTO_LOCAL_ACCEL"] == "kvm"
 
 
+def test_provisioning_takes_our_own_kernel_from_a_file(provisioned, tmp_path):
+    """Compiling it there would take hours; from a file it goes through the same probe and canary."""
+    config = tmp_path / "local.env"
+    vmlinux = pathlib.Path(os.environ["RESOLUTO_TEST_KERNELS"]) / "built/vmlinux"
+    done = provision("--accel", "kvm", "--kernel", vmlinux, RESOLUTO_LOCAL_ENV=str(config))
+    assert done.returncode == 0
+    assert "    | hello from the sandbox\n" in done.stdout and "-resoluto\n" in done.stdout
+    assert settings(config)["RESOLUTO_LOCAL_ACCEL"] == "kvm"
+    assert settings(config)["RESOLUTO_LOCAL_MACHINE"] == "x86_64-built"
+
+
 def test_provisioning_on_request_refuses_what_is_no_kvm(provisioned, device, tmp_path):
     config = tmp_path / "local.env"
     make_other(device)
