@@ -212,7 +212,7 @@ main() {
 		export_kernel
 	fi
 	start_behind other-hosts other_hosts
-	py_tests e2e 900 tests/e2e
+	RESOLUTO_SOAK=$full py_tests e2e 900 tests/e2e
 	py_tests vm 900 tests/vm
 	await_behind other-hosts || true
 	py_tests kvm 2400 tests/kvm
