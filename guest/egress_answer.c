@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -18,22 +19,44 @@ static bool is_probe(const struct egress_name *name)
 	return len > tail && strcmp(name->text + len - tail, EGRESS_PROBE_SUFFIX) == 0;
 }
 
+/*
+ * Names that can be remembered are told at once and once: so few have room in any port, however full of DATA.  One
+ * that cannot would be told as often as it is asked for (the gateway writes it down once), so it has to wait for room.
+ */
+static bool ask(struct egress_service *service, const char *name, bool is_remembered)
+{
+	return (is_remembered || mux_wants_more(service->mux)) &&
+	       mux_ask(service->mux, name, strlen(name)) == 0;
+}
+
+static void tell_malformed(struct egress_service *service, const char *name)
+{
+	const size_t count = service->malformed_count;
+
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(service->malformed[i], name) == 0)
+			return;
+	}
+	if (ask(service, name, count < EGRESS_MALFORMED_MAX) && count < EGRESS_MALFORMED_MAX)
+		snprintf(service->malformed[service->malformed_count++], EGRESS_MALFORMED_SIZE,
+		         "%s", name);
+}
+
 /* What is refused, or only learned, is written down by the gateway; each name once. */
 static void tell(struct egress_service *service, const struct dns_query *query)
 {
 	struct egress_host *host;
 
-	if (service->is_lost || !mux_wants_more(service->mux))
+	if (service->is_lost)
 		return;
 	if (query->name_reason != EGRESS_NONE) {
-		if (service->malformed++ < EGRESS_MALFORMED_MAX)
-			(void) mux_ask(service->mux, query->text, strlen(query->text));
+		tell_malformed(service, query->text);
 		return;
 	}
-	if (is_probe(&query->host) || egress_names_find(&service->told, &query->host) ||
-	    egress_names_add(&service->told, &query->host, &host) < 0)
+	if (is_probe(&query->host) || egress_names_find(&service->told, &query->host))
 		return;
-	(void) mux_ask(service->mux, query->host.text, strlen(query->host.text));
+	if (ask(service, query->host.text, service->told.count < EGRESS_NAMES_MAX))
+		(void) egress_names_add(&service->told, &query->host, &host);
 }
 
 static bool is_allowed(const struct egress_service *service, const struct dns_query *query)

@@ -47,14 +47,14 @@ static bool is_news(const struct egress_service *service, uint32_t number, uint1
 	return service->knock_count < EGRESS_KNOCKS_MAX;
 }
 
-/* Opened and given up: a connection like any other, to be decided and written down. */
+/* Opened and given up: a connection like any other, to be decided and written down.  They are few, and have room in a port
+ * that is full of DATA too. */
 static void tell(struct egress_service *service, uint32_t number, uint16_t port)
 {
 	const struct egress_host *host;
 	uint32_t stream;
 
-	if (service->is_lost || number >= service->names.count || !mux_wants_more(service->mux) ||
-	    !is_news(service, number, port))
+	if (service->is_lost || number >= service->names.count || !is_news(service, number, port))
 		return;
 	host = service->names.hosts[number];
 	if (is_listened_on(service, host, port) ||

@@ -33,8 +33,9 @@ enum {
 	EGRESS_GULP = 256 * 1024,    /* ... and from the port: so few frames are cut */
 	EGRESS_DNS_CLIENTS = 32,     /* over TCP, at once */
 	EGRESS_FILES_MAX = 8192,
-	EGRESS_MALFORMED_MAX = 200, /* names that are no host's, told in a run */
-	EGRESS_KNOCKS_MAX = 256,    /* ports that nobody listens on, told in a run */
+	EGRESS_MALFORMED_MAX = 200,  /* names that are no host's, remembered in a run */
+	EGRESS_MALFORMED_SIZE = 256, /* bytes of one, with the 0 */
+	EGRESS_KNOCKS_MAX = 256,     /* ports that nobody listens on, told in a run */
 };
 
 struct egress_knock {
@@ -51,7 +52,9 @@ struct egress_service {
 	const struct egress_policy *policy;
 	struct egress_names names; /* that have an address */
 	struct egress_names told;  /* to the gateway, since they are refused or learned */
-	uint64_t malformed;        /* names that are none, that were told to it */
+	/* Names that are no host's, that were told to it. */
+	char malformed[EGRESS_MALFORMED_MAX][EGRESS_MALFORMED_SIZE];
+	size_t malformed_count;
 	bool has_six;
 
 	/* The port. */

@@ -283,6 +283,45 @@ say([knock(*to) for to in ((four, 22), (four, 22), (six, 22), (six, 8080), ('127
     assert opened[:2] == [(22, NAME), (8080, NAME)] and set(opened[2:]) == {(443, NAME)}  # by both families, maybe
 
 
+def test_what_is_refused_while_the_port_is_full_is_told_too():
+    """A gateway that takes nothing for a while: the streams wait, and what is refused meanwhile is not forgotten."""
+    program = """
+import select
+streams = [connect() for _ in range(160)]  # forty megabytes of credit: more than the port and what is behind it hold
+for s in streams: s.setblocking(False)
+while ready := select.select([], streams, [], 2)[1]:
+    for s in ready:
+        try: s.send(bytes(65536))
+        except BlockingIOError: pass
+def refused(port):
+    try: socket.create_connection((NAME, port), 20)
+    except ConnectionRefusedError: return port
+say(rcode('evil.org'), rcode('x_y'), refused(22), refused(8080))
+try: rest(socket.create_connection(('last.example.net', 443), 60))
+except ConnectionResetError: pass
+say('end')
+"""
+    takes = threading.Event()
+
+    def handle(gateway, kind, stream, payload):
+        if kind == DATA:
+            takes.wait(240)
+        elif kind == OPEN and payload[2:] == b"last.example.net":
+            gateway.send(RST, stream, struct.pack("<I", 3))
+
+    gateway = Gateway(handle)
+    with Guest(make_job(["python3", "-c", PROLOGUE + program], egress=PATTERNS), net=gateway.theirs) as guest:
+        guest.run(until=lambda g: said(g) and "22" in said(g)[0])
+        assert not gateway.of(ASKED)
+        takes.set()
+        guest.run()
+    gateway.join(60)
+    assert said(guest) == ["3 3 22 8080", "end"]
+    assert [payload for _, payload in gateway.of(ASKED)] == [b"evil.org", b"x_y"]
+    opened = [(struct.unpack("<H", payload[:2])[0], payload[2:].decode()) for _, payload in gateway.of(OPEN)]
+    assert [port for port, name in opened if name == NAME and port != 443] == [22, 8080]
+
+
 def test_while_learning_every_name_is_asked_for_and_answered():
     guest, gateway = run("""say([rcode(n) for n in ('a.example', 'a.example', 'b.example')], meet())
 try: socket.create_connection((NAME, 8080), 20)
