@@ -44,6 +44,8 @@ static void stream_free(struct egress_stream *stream)
 {
 	struct egress_service *service = stream->service;
 
+	/* Where there was no memory to tell the other end, the mux still has it. */
+	mux_set_owner(service->mux, stream->id, NULL);
 	unlink_waiting(stream);
 	loop_remove(&stream->watch);
 	(void) close(stream->watch.fd);
@@ -268,7 +270,7 @@ void egress_stream_new(struct egress_service *service, int fd, const struct egre
 {
 	struct egress_stream *stream = NULL;
 	const int on = 1;
-	uint32_t id;
+	uint32_t id = 0;
 
 	(void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	/* Every close but that of a whole conversation is a reset, also the one of a process that is killed: a cut answer
@@ -278,6 +280,7 @@ void egress_stream_new(struct egress_service *service, int fd, const struct egre
 	    mux_open(service->mux, port, host->name.text, strlen(host->name.text), &id) == 0)
 		stream = make(service, fd);
 	if (!stream) {
+		(void) mux_reset(service->mux, id, EGRESS_BROKEN);
 		(void) close(fd);
 		return;
 	}

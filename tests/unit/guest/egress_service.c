@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the process in the guest tells the gateway, without a port: what it would have sent is looked at. */
 #include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "check.h"
@@ -146,12 +148,31 @@ static void a_name_for_which_there_was_no_memory_is_told_later(void)
 	CHECK(waiting(FRAME_ASKED, NULL) == 2);
 }
 
+/* The mux keeps the stream then, and must not know who had it: a later message would come to memory that is free. */
+static void a_stream_that_ends_without_a_word_has_no_owner(void)
+{
+	const struct egress_host host = { .name = { "site.example" } };
+	int pair[2];
+
+	start();
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
+	egress_stream_new(&service, pair[0], &host, 443);
+	CHECK(mux_stream_count(service.mux) == 1 && mux_owner(service.mux, 1));
+	while (mux_ask(service.mux, "x", 1) == 0)
+		;
+	(void) close(pair[1]);
+	egress_stream_data(mux_owner(service.mux, 1), "x", 1);
+	CHECK(!service.streams);
+	CHECK(mux_stream_count(service.mux) == 1 && !mux_owner(service.mux, 1));
+}
+
 int main(void)
 {
 	RUN(a_refused_name_is_told_once_also_through_a_full_port);
 	RUN(names_beyond_those_that_are_remembered_are_told_too);
 	RUN(repeats_of_a_malformed_name_cost_the_others_nothing);
 	RUN(a_name_for_which_there_was_no_memory_is_told_later);
+	RUN(a_stream_that_ends_without_a_word_has_no_owner);
 	start();
 	mux_free(service.mux);
 	loop_free(&service.loop);
