@@ -3,12 +3,13 @@
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 
 import pytest
 
-from conftest import Processes, wait_until
+from conftest import Processes, build_dir, wait_until
 from shim_rig import IS_ROOT, USERS, Rig, gone_within_a_second
 
 
@@ -47,6 +48,18 @@ def test_the_kernel_is_named_by_its_version(any_rig):
         run = any_rig.run("good", env={"RESOLUTO_LOCAL_MACHINE": machine})
         assert json.loads(run.wait_line("isolation ")[len("isolation "):])["kernel"] == name, text
     version.unlink()
+
+
+def test_the_shim_is_locked_before_it_reads_of_the_guest(rig):
+    """The guest speaks at once; what the shim may still do is tried at the moment it first listens."""
+    shutil.copy(build_dir() / "tests/vm/shim_witness", rig.top / "resoluto-shim")
+    run = rig.start("says hello and no more")
+    run.wait_line("phase running")
+    assert (run.folder() / "witness").read_text() == "read-passwd EACCES\nsocket EPERM\n"
+    status = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{run.shim()}/status").read_text().splitlines())
+    assert (status["Seccomp"].strip(), status["NoNewPrivs"].strip()) == ("2", "1")
+    run.signal(signal.SIGUSR2)
+    assert run.wait(10) == 2
 
 
 def test_isolation_says_what_was_proven(rig):
