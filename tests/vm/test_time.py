@@ -79,6 +79,9 @@ class Clock:
         chunks = sorted((self.sandbox.state / "runs" / self.run_id / "conduit").rglob("events-*.jsonl"))
         return b"".join(chunk.read_bytes() for chunk in chunks).decode()
 
+    def has_set(self):
+        return "clock: set" in self.events()
+
     def end(self):
         out, errors = self.process.communicate(timeout=PATIENCE)
         return self.process.returncode, out, errors
@@ -115,6 +118,23 @@ def watched(kernel, sandbox):
 def test_the_wall_clock_is_right_at_the_start(watched, cpus):
     _, wall, _, _ = watched[1][0][cpus]
     assert not excludes(wall, 10 * MS), says(wall)
+
+
+@pytest.mark.parametrize("cpus", CPUS)
+def test_it_was_right_from_the_first_moment(watched, kernel, sandbox, cpus):
+    """The look at the start is one at seconds later, but a clock that was set until then has a line that says so, ahead of
+    what the program answers. The host may have been too busy to tell it well at once, so one start of many counts."""
+    (_, wall, _, _), guest = watched[1][0][cpus], watched[0][cpus]
+    right = not excludes(wall, 10 * MS) and not guest.has_set()
+    for start in range(10):
+        if right:
+            return
+        guest = Clock(sandbox, f"{guest.run_id}-{start}", "--cpus", cpus, env=kernel)
+        assert guest.line() == b"ready"
+        right = not excludes(guest.offset(WALL), 10 * MS) and not guest.has_set()
+        code, _, errors = guest.end()
+        assert code == 0, errors
+    pytest.fail("in each of many starts the clock had to be set once more")
 
 
 @pytest.mark.parametrize("cpus", CPUS)
