@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import sandbox  # noqa: E402
@@ -17,20 +16,9 @@ def main():
     for _ in range(rounds):
         run = subprocess.Popen([sandbox.cli(), "run", "--", "/bin/sh", "-c", PROGRAM], env=sandbox.environment(),
                                stdout=subprocess.DEVNULL)
-        peak = qemu = 0
-        while run.poll() is None:
-            try:
-                shims, machines = sandbox.processes("resoluto-shim"), sandbox.processes("qemu-system")
-                ours = sandbox.pss_kib(run.pid) + sum(sandbox.pss_kib(p) for p in shims)
-                peak = max(peak, ours)
-                qemu = max([qemu, *[sandbox.pss_kib(p) for p in machines]])
-            except OSError:
-                pass  # one ended between the listing and the reading
-            time.sleep(0.02)
-        if run.returncode != 0:
-            sys.exit(f"the run ended with {run.returncode}")
-        peaks.append(peak / 1024)
-        emulator.append(qemu / 1024)
+        peak, qemu = sandbox.peak_memory_mib(run)
+        peaks.append(peak)
+        emulator.append(qemu)
     sandbox.report("QEMU", emulator, "MiB")
     median = sandbox.report("command line + shim, peak PSS", peaks, "MiB")
     print("limit 12")

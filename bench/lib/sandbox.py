@@ -123,6 +123,30 @@ def ratio(value, limit=None):
     print(f"ratio {value:.3f}")
 
 
+def children(pid):
+    """pids of what this process started itself and has not reaped."""
+    return [int(word) for task in pathlib.Path(f"/proc/{pid}/task").iterdir() for word in (task / "children").read_text().split()]
+
+
+def peak_memory_mib(run):
+    """Until the end of this `run`: the most that command line and shim took together, and the most that QEMU took (PSS)."""
+    peak = qemu = 0
+    while run.poll() is None:
+        try:
+            shims = children(run.pid)
+            machines = [child for shim in shims for child in children(shim)]
+            peak = max(peak, pss_kib(run.pid) + sum(map(pss_kib, shims)))
+            qemu = max([qemu, *map(pss_kib, machines)])
+        except OSError:
+            pass  # one ended between the listing and the reading
+        time.sleep(0.02)
+    if run.returncode != 0:
+        sys.exit(f"the run ended with {run.returncode}")
+    if not peak or not qemu:  # the shim was counted before its child was
+        sys.exit("the memory of the run could not be read: is this its user, and has the kernel /proc/PID/task/TID/children?")
+    return peak / 1024, qemu / 1024
+
+
 def pss_kib(pid):
     for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
         if line.startswith("Pss:"):
