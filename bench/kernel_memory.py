@@ -27,7 +27,7 @@ def pss_mib(kind):
 
 
 def main():
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     values = {"built": [], "distro": []}
     for _ in range(rounds):
         for kind, list_of_values in values.items():
