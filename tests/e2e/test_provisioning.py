@@ -4,6 +4,7 @@ import hashlib
 import io
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tarfile
@@ -24,7 +25,7 @@ def up(tmp_path):
 
     def run(*arguments, **more):
         return subprocess.run(["bash", SCRIPT, *map(str, arguments)], env={**env, **more}, cwd=tmp_path, text=True,
-                              capture_output=True, timeout=300, stdin=subprocess.DEVNULL)
+                              capture_output=True, timeout=600, stdin=subprocess.DEVNULL)
 
     return run
 
@@ -176,6 +177,46 @@ def test_uninstall_removes_what_is_ours_and_nothing_else(up, tmp_path):
     assert left == {"cache/theirs", "installed/theirs", "build/meson-logs/install-log.txt"}
     assert not (tmp_path / "installed/resoluto").exists()
     assert checkout_copy() == before
+
+
+@pytest.fixture
+def small_root(tmp_path):
+    """A root directory with the least that the canary takes for an image: something that is called python3."""
+    root = tmp_path / "root"
+    (root / "usr/bin").mkdir(parents=True)
+    (tmp_path / "python3.c").write_text('#include <stdio.h>\nint main(void) { return puts("hello from the small root") < 0; }\n')
+    subprocess.run(["cc", "-static", "-O2", "-o", root / "usr/bin/python3", tmp_path / "python3.c"], check=True)
+    return root
+
+
+def test_with_a_prefix_and_an_image_of_the_callers_a_second_call_makes_nothing_again(up, provisioned, small_root, tmp_path):
+    tmp_path.chmod(0o711)  # an emulator with a user of its own reads from here
+    shutil.copytree(built(), tmp_path / "cache/kernel/built")
+    # These stay, so that what was compiled once is not compiled again: with another prefix all of it would be.
+    prefix, build = build_dir() / "installed", build_dir() / "to-install"
+    shutil.rmtree(prefix, ignore_errors=True)
+    env = {"RESOLUTO_LOCAL_QEMU": shutil.which(f"qemu-system-{os.uname().machine}")}
+    arguments = ["--accel", "tcg", "--skip-packages", "--prefix", prefix, "--build-dir", build]
+    first = up("--base-image", f"rootfs:{small_root}", *arguments, **env)
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert f"installing to {prefix}" in first.stdout and f"base image from rootfs:{small_root}" in first.stdout
+    recorded = settings(tmp_path / "local.env")
+    assert "RESOLUTO_LIBEXEC_DIR" not in recorded, "the program finds what was installed beside it"
+    images = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache/images").iterdir()}
+    shutil.rmtree(small_root)
+    second = up(*arguments, **env)
+    assert second.returncode == 0, second.stdout + second.stderr
+    assert "is in the cache" in second.stdout and "base image from" not in second.stdout
+    assert "base image with python3" not in second.stdout and "guest kernel" not in second.stdout
+    assert settings(tmp_path / "local.env") == recorded
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "cache/images").iterdir()} == images
+    for done in first, second:
+        assert "    | hello from the small root\n" in done.stdout and "WARNING" not in done.stderr
+    version = subprocess.run([prefix / "bin/resoluto-sandbox", "version"], env={"PATH": os.environ["PATH"]}, text=True,
+                             capture_output=True, timeout=60)
+    assert version.returncode == 0 and re.search(r"\d+\.\d+\.\d+", version.stdout), version
+    assert up("--uninstall", *arguments).returncode == 0
+    assert [path for path in prefix.rglob("*") if not path.is_dir()] == []
 
 
 # --- which kernel ---
