@@ -83,6 +83,11 @@ int egress_start(struct egress *egress, const struct job *job, struct resoluto_e
 	return 0;
 }
 
+static bool says_lost(const char *row, size_t len)
+{
+	return len == strlen(egress_lost_row) && memcmp(row, egress_lost_row, len) == 0;
+}
+
 static void json_release(json_t **value)
 {
 	json_decref(*value);
@@ -123,6 +128,7 @@ int egress_take_rows(struct egress *egress)
 			continue;
 		if (n < 0 && errno == EAGAIN)
 			return 0;
+		egress->is_lost |= n <= 0 || says_lost(row, (size_t) n);
 		if (n <= 0)
 			fd_close(&egress->rows_fd);
 		else if (egress->rows++ < EGRESS_EVENTS_MAX)

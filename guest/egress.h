@@ -22,6 +22,7 @@ enum {
 struct egress {
 	int rows_fd; /* owned; -1: no egress, or it has ended */
 	uint64_t rows;
+	bool is_lost;                   /* the process that serves has ended */
 	struct report *report;          /* borrowed: where events go */
 	const struct report_span *span; /* beneath this span */
 };

@@ -22,8 +22,7 @@
 enum { FD_PORT = 3, FD_ROWS, FD_END };
 enum { ENDED = 1, DID_NOT_START };
 
-/* As the event that its end becomes. */
-static const char lost_row[] =
+const char egress_lost_row[] =
 	"{\"name\":\"\",\"sni\":\"\",\"port\":0,\"protocol\":\"none\",\"decision\":\"failed\","
 	"\"reason\":\"broken\",\"address\":\"\",\"bytes_up\":0,\"bytes_down\":0,\"duration_ms\":0,"
 	"\"detail\":\"the process in the guest that answers names and carries connections ended\"}";
@@ -94,9 +93,17 @@ static int serve(struct egress_service *service)
 /* Whoever asks for a name hears at once that there are none any more, instead of nothing for a long time. */
 static void serve_no_more(struct egress_service *service)
 {
+	int r = loop_new(&service->loop);
+
 	service->is_lost = true;
-	(void) send(FD_ROWS, lost_row, sizeof(lost_row) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-	if (loop_new(&service->loop) == 0 && egress_dns_open(service) == 0)
+	if (r == 0)
+		r = egress_dns_open(service);
+	/* Not one of the rows that may be lost: it waits for the runner. */
+	while (send(FD_ROWS, egress_lost_row, sizeof(egress_lost_row) - 1, MSG_NOSIGNAL) < 0) {
+		if (errno != EINTR)
+			break;
+	}
+	if (r == 0)
 		(void) loop_run(service->loop);
 }
 

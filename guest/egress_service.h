@@ -80,6 +80,9 @@ struct egress_service {
 	uint64_t rows_dropped; /* it did not take */
 };
 
+/* egress_child.c: the row that says that the process which serves has ended. */
+extern const char egress_lost_row[];
+
 /* egress_child.c: never returns.  Both descriptors are given. */
 _Noreturn void egress_child(int port_fd, int rows_fd, const struct egress_policy *policy);
 

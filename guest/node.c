@@ -497,6 +497,19 @@ static int collect(struct node *node, struct resoluto_err *err)
 	                   (unsigned long long) packed.links_out);
 }
 
+/* NULL: there are none. */
+static json_t *warnings_of(const struct node *node)
+{
+	static const char lost[] = "egress-lost: the process in the sandbox that answers names "
+				   "and carries connections ended before the run did";
+	const char *clock = node->clock.warning;
+
+	if (clock[0])
+		return node->egress.is_lost ? json_pack("[ss]", clock, lost)
+		                            : json_pack("[s]", clock);
+	return node->egress.is_lost ? json_pack("[s]", lost) : NULL;
+}
+
 static int write_result(struct node *node, struct buf *out)
 {
 	const struct verdict *verdict = &node->verdict;
@@ -513,7 +526,7 @@ static int write_result(struct node *node, struct buf *out)
 		.guest_boot_id = node->boot_id,
 		.timings_ms = node->timings,
 		.canary = verdict_canary_json(&node->canary),
-		.warnings = node->clock.warning[0] ? json_pack("[s]", node->clock.warning) : NULL,
+		.warnings = warnings_of(node),
 		.output_is_complete = verdict->is_complete,
 	};
 	int r = redact_text(node->redactor, verdict->detail, &detail);
