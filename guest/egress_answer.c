@@ -11,14 +11,6 @@
 
 enum { TTL_S = 60 }; /* an address stays for good, so nobody is wrong who keeps it */
 
-/* Names of the canary mean nothing to anybody else. */
-static bool is_probe(const struct egress_name *name)
-{
-	const size_t len = strlen(name->text), tail = strlen(EGRESS_PROBE_SUFFIX);
-
-	return len > tail && strcmp(name->text + len - tail, EGRESS_PROBE_SUFFIX) == 0;
-}
-
 /*
  * Names that can be remembered are told at once and once: so few have room in any port, however full of DATA.  One
  * that cannot would be told as often as it is asked for (the gateway writes it down once), so it has to wait for room.
@@ -53,7 +45,7 @@ static void tell(struct egress_service *service, const struct dns_query *query)
 		tell_malformed(service, query->text);
 		return;
 	}
-	if (is_probe(&query->host) || egress_names_find(&service->told, &query->host))
+	if (egress_is_probe(&query->host) || egress_names_find(&service->told, &query->host))
 		return;
 	if (ask(service, query->host.text, service->told.count < EGRESS_NAMES_MAX))
 		(void) egress_names_add(&service->told, &query->host, &host);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "guest/egress_probe.h"
 #include "guest/egress_service.h"
 
 enum {
@@ -57,7 +58,7 @@ static void tell(struct egress_service *service, uint32_t number, uint16_t port)
 	if (service->is_lost || number >= service->names.count || !is_news(service, number, port))
 		return;
 	host = service->names.hosts[number];
-	if (is_listened_on(service, host, port) ||
+	if (egress_is_probe(&host->name) || is_listened_on(service, host, port) ||
 	    mux_open(service->mux, port, host->name.text, strlen(host->name.text), &stream) < 0)
 		return;
 	(void) mux_reset(service->mux, stream, EGRESS_BROKEN);

@@ -63,6 +63,13 @@ int egress_answer(const uint8_t *answer, size_t len, size_t query_len, uint8_t r
 	return 1;
 }
 
+bool egress_is_probe(const struct egress_name *name)
+{
+	const size_t len = strlen(name->text), tail = strlen(EGRESS_PROBE_SUFFIX);
+
+	return len > tail && strcmp(name->text + len - tail, EGRESS_PROBE_SUFFIX) == 0;
+}
+
 static int ask(int fd, const uint8_t *query, size_t query_len, uint8_t ret_address[4])
 {
 	struct pollfd answered = { .fd = fd, .events = POLLIN };

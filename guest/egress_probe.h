@@ -3,6 +3,7 @@
 
 /* egress_probe.h - what a name means here, asked as a program would: one question to 127.0.0.1:53. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,8 +15,9 @@ enum {
 	EGRESS_PROBE_ID = 0x7265, /* any will do: nobody else is on lo */
 };
 
-/* Names beneath it are the canary's: nothing is told of them. */
+/* Names beneath it are the canary's, and mean nothing to anybody else: nothing is told of them, and nobody is connected. */
 #define EGRESS_PROBE_SUFFIX ".resoluto.invalid"
+bool egress_is_probe(const struct egress_name *name);
 
 /* A question for A; returns its length.  Pure. */
 size_t egress_query(const struct egress_name *name, uint8_t ret_query[EGRESS_QUERY_MAX]);

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "guest/egress_probe.h"
 #include "guest/egress_service.h"
 
 struct egress_stream {
@@ -276,7 +277,7 @@ void egress_stream_new(struct egress_service *service, int fd, const struct egre
 	/* Every close but that of a whole conversation is a reset, also the one of a process that is killed: a cut answer
 	 * must not look like an end. */
 	set_reset(fd, true);
-	if (!service->is_lost &&
+	if (!service->is_lost && !egress_is_probe(&host->name) &&
 	    mux_open(service->mux, port, host->name.text, strlen(host->name.text), &id) == 0)
 		stream = make(service, fd);
 	if (!stream) {

@@ -334,10 +334,16 @@ say('end')
 def test_while_learning_every_name_is_asked_for_and_answered():
     guest, gateway = run("""say([rcode(n) for n in ('a.example', 'a.example', 'b.example')], meet())
 try: socket.create_connection((NAME, 8080), 20)
-except ConnectionRefusedError: say('refused', meet())""",
+except ConnectionRefusedError: say('refused', meet())
+canary = socket.gethostbyname('on-the-list.resoluto.invalid')
+for port in (22, 443):
+    try: socket.create_connection((canary, port), 20).recv(1)
+    except ConnectionError: say('none')
+say(meet())""",
                          lambda g, kind, stream, _: kind == OPEN and g.send(RST, stream, struct.pack("<I", 28)),
                          egress={"patterns": [], "learn": True, "wide": False})
-    assert said(guest) == ["[0, 0, 0] (0, 'reset')", "refused (0, 'reset')"]
+    assert said(guest) == ["[0, 0, 0] (0, 'reset')", "refused (0, 'reset')", "none", "none", "(0, 'reset')"]
+    assert {payload[2:].decode() for _, payload in gateway.of(OPEN)} == {NAME}
     ports = [struct.unpack("<H", payload[:2])[0] for _, payload in gateway.of(OPEN)]
     assert set(ports) == {443, 8080} and ports.count(8080) == 1  # both families may have been tried
     assert [payload.decode() for _, payload in gateway.of(ASKED)] == ["a.example", "b.example", NAME]
