@@ -130,7 +130,7 @@ static int on_knock6(struct loop_watch *watch, uint32_t events)
 	return 0;
 }
 
-/* First packets alone, and of them the headers: SYN without ACK. */
+/* First packets alone, and of them the headers: SYN without ACK.  For good, whatever becomes of this process. */
 static int filter(int fd, int family)
 {
 	struct sock_filter code[] = {
@@ -141,12 +141,15 @@ static int filter(int fd, int family)
 		BPF_STMT(BPF_RET | BPF_K, PACKET_MAX),
 		BPF_STMT(BPF_RET | BPF_K, 0),
 	};
+	const int on = 1;
 	const struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
 
 	if (family == AF_INET6)
 		code[0] = (struct sock_filter) BPF_STMT(BPF_LDX | BPF_IMM, 0);
-	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0 ? -errno
-	                                                                                   : 0;
+	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &on, sizeof(on)) < 0)
+		return -errno;
+	return 0;
 }
 
 static int open_one(struct egress_service *service, struct loop_watch *watch, int family,

@@ -166,6 +166,44 @@ static void a_stream_that_ends_without_a_word_has_no_owner(void)
 	CHECK(mux_stream_count(service.mux) == 1 && !mux_owner(service.mux, 1));
 }
 
+/* Whoever took over the process would see no more of the sandbox's packets than the first of each connection. */
+static void what_the_raw_sockets_see_is_fixed(void)
+{
+	int none = 0;
+
+	if (geteuid() != 0)
+		SKIP("raw sockets need root");
+	start();
+	service.has_six = true;
+	CHECK(egress_knock_open(&service) == 0);
+	CHECK(setsockopt(service.knock4.fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none)) < 0);
+	CHECK(errno == EPERM);
+	CHECK(setsockopt(service.knock6.fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none)) < 0);
+	CHECK(errno == EPERM);
+	loop_remove(&service.knock4);
+	loop_remove(&service.knock6);
+	(void) close(service.knock4.fd);
+	(void) close(service.knock6.fd);
+}
+
+static void names_of_the_canary_are_told_to_nobody(void)
+{
+	const struct egress_host host = { .name = { "on-the-list.resoluto.invalid" } };
+	char byte;
+	int pair[2];
+
+	start();
+	policy.is_learning = true;
+	(void) ask("on-the-list.resoluto.invalid"); /* no such address here, so maybe no answer */
+	policy.is_learning = false;
+	CHECK(ask("off-the-list.resoluto.invalid") == DNS_NXDOMAIN);
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
+	egress_stream_new(&service, pair[0], &host, 443);
+	CHECK(!service.streams && recv(pair[1], &byte, 1, 0) == 0);
+	(void) close(pair[1]);
+	CHECK(waiting(FRAME_ASKED, NULL) == 0 && waiting(FRAME_OPEN, NULL) == 0);
+}
+
 int main(void)
 {
 	RUN(a_refused_name_is_told_once_also_through_a_full_port);
@@ -173,6 +211,8 @@ int main(void)
 	RUN(repeats_of_a_malformed_name_cost_the_others_nothing);
 	RUN(a_name_for_which_there_was_no_memory_is_told_later);
 	RUN(a_stream_that_ends_without_a_word_has_no_owner);
+	RUN(what_the_raw_sockets_see_is_fixed);
+	RUN(names_of_the_canary_are_told_to_nobody);
 	start();
 	mux_free(service.mux);
 	loop_free(&service.loop);
