@@ -9,7 +9,11 @@
 #include "egress/name.h"
 #include "egress/reason.h"
 
-enum { PORT_TLS = 443, PORT_PLAIN = 80 };
+enum {
+	PORT_TLS = 443,
+	PORT_PLAIN = 80,
+	PORTS_MAX = 16, /* of a name, that are told */
+};
 
 static void json_release(json_t **value)
 {
@@ -58,37 +62,98 @@ static bool can_be_allowed(const json_t *row, enum egress_reason reason)
 	       egress_name_parse(text, strlen(text), &name) == EGRESS_NONE;
 }
 
-static void add_row(struct text *out, const json_t *row)
-{
-	const char *name = text_of(row, "name"), *detail = text_of(row, "detail");
-	const enum egress_reason reason = egress_reason_from_name(text_of(row, "reason"));
-
-	text_addf(out, PROGRAM_NAME ": egress: %s ", text_of(row, "decision"));
-	failure_add_printable(out, name, strlen(name));
-	if (port_of(row) != 0)
-		text_addf(out, " port %lld", (long long) port_of(row));
-	text_addf(out, ": %s",
-	          reason == EGRESS_REASON_COUNT ? "unknown" : egress_reason_text(reason));
-	if (can_be_allowed(row, reason)) {
-		text_addf(out, "; to allow it: --egress ");
-		add_pattern(out, row);
-		/* Who only asked for the name has not said what for. */
-		if (port_of(row) == 0)
-			text_addf(out, " (plain HTTP: --egress http://%s)", name);
-	} else if (detail[0]) {
-		text_addf(out, " (");
-		failure_add_printable(out, detail, strlen(detail));
-		text_addf(out, ")");
-	}
-	text_addf(out, "\n");
-}
-
 /* Whether key is new in the set; it is not new any more then. */
 static bool is_first(json_t *set, const char *key)
 {
 	if (json_object_get(set, key))
 		return false;
 	return json_object_set_new(set, key, json_true()) == 0;
+}
+
+static bool is_port_refused(const json_t *row)
+{
+	return strcmp(text_of(row, "reason"), egress_reason_name(EGRESS_PORT_NOT_ALLOWED)) == 0;
+}
+
+/* What one line is about: a row, and with it those of other ports of the same name that are refused for the same reason. */
+struct subject {
+	const json_t *rows[PORTS_MAX];
+	size_t count, more;
+};
+
+static void add_port(struct subject *subject, json_t *ports, const json_t *row)
+{
+	CLEANUP(text_done) struct text key = TEXT_INIT;
+
+	text_addf(&key, "%lld", (long long) port_of(row));
+	if (!is_first(ports, text_string(&key)))
+		return;
+	if (subject->count < PORTS_MAX)
+		subject->rows[subject->count++] = row;
+	else
+		subject->more++;
+}
+
+static struct subject subject_of(const json_t *array, size_t first)
+{
+	CLEANUP(json_release) json_t *ports = json_object();
+	const json_t *row = json_array_get(array, first), *other;
+	struct subject subject = { .rows = { row }, .count = 1 };
+
+	if (!is_port_refused(row))
+		return subject;
+	subject.count = 0;
+	for (size_t i = first; (other = json_array_get(array, i)); i++) {
+		if (is_port_refused(other) &&
+		    strcmp(text_of(other, "name"), text_of(row, "name")) == 0)
+			add_port(&subject, ports, other);
+	}
+	return subject;
+}
+
+static void add_ports(struct text *out, const struct subject *subject)
+{
+	if (port_of(subject->rows[0]) == 0)
+		return;
+	text_addf(out, " port%s ", subject->count > 1 ? "s" : "");
+	for (size_t i = 0; i < subject->count; i++)
+		text_addf(out, "%s%lld", i ? ", " : "", (long long) port_of(subject->rows[i]));
+	if (subject->more > 0)
+		text_addf(out, " and %zu more", subject->more);
+}
+
+static void add_options(struct text *out, const struct subject *subject)
+{
+	text_addf(out, "; to allow it:");
+	for (size_t i = 0; i < subject->count; i++) {
+		text_addf(out, " --egress ");
+		add_pattern(out, subject->rows[i]);
+	}
+	/* Who only asked for the name has not said what for. */
+	if (port_of(subject->rows[0]) == 0)
+		text_addf(out, " (plain HTTP: --egress http://%s)",
+		          text_of(subject->rows[0], "name"));
+}
+
+static void add_line(struct text *out, const struct subject *subject)
+{
+	const json_t *row = subject->rows[0];
+	const char *name = text_of(row, "name"), *detail = text_of(row, "detail");
+	const enum egress_reason reason = egress_reason_from_name(text_of(row, "reason"));
+
+	text_addf(out, PROGRAM_NAME ": egress: %s ", text_of(row, "decision"));
+	failure_add_printable(out, name, strlen(name));
+	add_ports(out, subject);
+	text_addf(out, ": %s",
+	          reason == EGRESS_REASON_COUNT ? "unknown" : egress_reason_text(reason));
+	if (can_be_allowed(row, reason)) {
+		add_options(out, subject);
+	} else if (detail[0]) {
+		text_addf(out, " (");
+		failure_add_printable(out, detail, strlen(detail));
+		text_addf(out, ")");
+	}
+	text_addf(out, "\n");
 }
 
 static bool is_refused(const json_t *row)
@@ -126,13 +191,12 @@ void egress_report_refused(struct text *out, const char *rows)
 		CLEANUP(text_done) struct text key = TEXT_INIT;
 
 		text_addf(&key, "%s %s", text_of(row, "reason"), text_of(row, "name"));
-		/* Each port has an option of its own. */
-		if (strcmp(text_of(row, "reason"), egress_reason_name(EGRESS_PORT_NOT_ALLOWED)) ==
-		    0)
-			text_addf(&key, " %lld", (long long) port_of(row));
 		if ((is_refused(row) || has_no_way(row)) && is_first(told, text_string(&key)) &&
-		    json_object_size(told) <= EGRESS_REPORT_MAX)
-			add_row(out, row);
+		    json_object_size(told) <= EGRESS_REPORT_MAX) {
+			const struct subject subject = subject_of(array, i);
+
+			add_line(out, &subject);
+		}
 	}
 	if (json_object_size(told) > EGRESS_REPORT_MAX)
 		text_addf(out,

@@ -204,7 +204,7 @@ with socket.socket() as own:  # the program's own ports stay its own
     closed = rows_of(result, reason="port-not-allowed")
     assert [(row["name"], row["port"], row["decision"]) for row in closed] == [(SITE, port, "refused") for port in (80, 22, 8080)]
     said = [line.partition("; to allow it: --egress ")[2] for line in result["said"].splitlines()]
-    assert said == [f"http://{SITE}", f"{SITE}:22", f"{SITE}:8080"], result["said"]
+    assert said == [f"http://{SITE} --egress {SITE}:22 --egress {SITE}:8080"], result["said"]
 
 
 def test_plain_http_where_it_was_asked_for(world):

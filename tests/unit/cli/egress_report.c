@@ -67,6 +67,40 @@ static void plain_http_has_an_option_of_its_own(void)
 	              "the name is not allowed; to allow it: --egress http://c.example:8080\n");
 }
 
+/* One line a name, with an option for each port. */
+static void ports_of_a_name_are_told_together(void)
+{
+	check_refused("[" ROW("a.example", 22, "none", "refused", "port-not-allowed", "") "," ROW(
+			      "b.example", 22, "none", "refused", "port-not-allowed",
+			      "") "," ROW("a.example", 80, "none", "refused", "port-not-allowed",
+	                                  "") "," ROW("a.example", 22, "none", "refused",
+	                                              "port-not-allowed", "") "]",
+	              "resoluto-sandbox: egress: refused a.example ports 22, 80: "
+	              "the name is allowed, but not on this port; to allow it: --egress "
+	              "a.example:22 --egress http://a.example\n"
+	              "resoluto-sandbox: egress: refused b.example port 22: "
+	              "the name is allowed, but not on this port; to allow it: --egress "
+	              "b.example:22\n");
+}
+
+static void of_many_ports_some_are_told(void)
+{
+	CLEANUP(text_done) struct text rows = TEXT_INIT, text = TEXT_INIT;
+
+	for (int port = 1; port <= 40; port++)
+		text_addf(
+			&rows,
+			"%s{\"name\":\"a.example\",\"port\":%d,\"decision\":\"refused\",\"reason\":"
+			"\"port-not-allowed\"}",
+			port > 1 ? "," : "[", port);
+	text_addf(&rows, "]");
+	egress_report_refused(&text, text_string(&rows));
+	CHECK(count_lines(text_string(&text)) == 1);
+	CHECK(strstr(text_string(&text), "refused a.example ports 1, 2, 3, "));
+	CHECK(strstr(text_string(&text), ", 15, 16 and 24 more: "));
+	CHECK(strstr(text_string(&text), " --egress a.example:16\n"));
+}
+
 static void what_no_option_allows_has_its_detail(void)
 {
 	CLEANUP(text_done) struct text text = TEXT_INIT;
@@ -146,6 +180,8 @@ int main(void)
 {
 	RUN(what_is_refused_comes_with_its_option);
 	RUN(plain_http_has_an_option_of_its_own);
+	RUN(ports_of_a_name_are_told_together);
+	RUN(of_many_ports_some_are_told);
 	RUN(what_no_option_allows_has_its_detail);
 	RUN(what_was_allowed_and_not_reached_says_why);
 	RUN(a_hostile_name_moves_no_cursor);
