@@ -31,7 +31,11 @@ def reach(gateway, name, port=443):
 @pytest.mark.parametrize("name, address, class_of", [
     ("local.pypi.org", "127.0.0.1", "loopback"), ("metadata.pypi.org", "169.254.169.254", "metadata"),
     ("metadata6.pypi.org", "fd00:ec2::254", "metadata"), ("mapped.pypi.org", "::ffff:10.0.0.1", "private"),
-    ("nat64.pypi.org", "64:ff9b::a9fe:a9fe", "metadata")])
+    ("nat64.pypi.org", "64:ff9b::a9fe:a9fe", "metadata"), ("six-to-four.pypi.org", "2002:a9fe:a9fe::1", "metadata"),
+    ("teredo.pypi.org", "2001:0:808:808::f5ff:fffe", "private"), ("teredo-server.pypi.org", "2001:0:a00:1::f7f7:f7f7", "private"),
+    ("compatible.pypi.org", "::10.0.0.1", "private"), ("shared.pypi.org", "100.64.0.1", "shared"),
+    ("multicast.pypi.org", "239.1.2.3", "multicast"), ("multicast6.pypi.org", "ff0e::1", "multicast"),
+    ("unique-local.pypi.org", "fd12:3456::1", "unique-local")])
 def test_a_name_that_leads_inside_is_refused_and_the_address_named(site, run, name, address, class_of):
     assert reach(run, name).wait_end() == "address-refused"
     row = run.guest.wait_row(name=name)
