@@ -37,6 +37,23 @@ def test_an_allowed_name_goes_through_the_proxy(site, proxies, mode):
     assert (proxies / f"proxy-{mode}").read_bytes().endswith(b"CONNECT pypi.org:443 HTTP/1.1\r\nHost: pypi.org:443\r\n\r\n")
 
 
+def test_plain_http_goes_by_connect_too_and_its_host_is_checked(site, proxies):
+    gateway = through(site, "good", ["http://pypi.org"])
+    stream = gateway.guest.open("pypi.org", 80)
+    stream.send(b"GET /through HTTP/1.1\r\nHost: pypi.org\r\n\r\n")
+    gateway.guest.wait(lambda: b"site pypi.org" in stream.data, "an answer")
+    stream.send(b"GET /through HTTP/1.1\r\nHost: smuggled.example.org\r\n\r\n")
+    assert stream.wait_end() == "http-host-other"
+    row = gateway.guest.wait_row(name="pypi.org")
+    assert (row["protocol"], row["port"], row["address"], row["decision"]) == ("http", 80, "127.0.0.1", "refused")
+    assert (proxies / "proxy-good").read_bytes().endswith(b"CONNECT pypi.org:80 HTTP/1.1\r\nHost: pypi.org:80\r\n\r\n")
+    stream = gateway.guest.open("pypi.org", 80)  # nothing was connected for this one
+    stream.send(b"GET / HTTP/1.1\r\nHost: smuggled.example.org\r\n\r\n")
+    assert stream.wait_end() == "http-host-other"
+    assert (proxies / "proxy-good").read_bytes().count(b"CONNECT pypi.org:80 ") == 1
+    assert b"smuggled" not in (proxies / "proxy-good").read_bytes()
+
+
 def test_the_proxy_has_a_name_and_wants_a_login(site, proxies):
     gateway = site.gateway(["pypi.org"], proxy=f"http://us%40er:p%3Ass@Proxy.corp:{PORTS['good']}/")
     Tls(gateway.guest.open("pypi.org"), site.authority.context(), "pypi.org").handshake()
