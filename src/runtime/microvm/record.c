@@ -17,10 +17,7 @@
 #include "runtime/microvm/state.h"
 #include "wire/json_read.h"
 
-enum {
-	RECORD_SCHEMA = 1,
-	RECORD_MAX = 256 * 1024, /* bytes of run.json */
-};
+enum { RECORD_SCHEMA = 1 };
 
 static json_t *text_of(const char *text)
 {
@@ -47,7 +44,7 @@ static json_t *record_to_json(const struct run_record *record)
 
 static int put_record(int dirfd, const json_t *json, struct resoluto_err *err)
 {
-	CLEANUP(buf_done) struct buf text = BUF_INIT(RECORD_MAX);
+	CLEANUP(buf_done) struct buf text = BUF_INIT(RUN_RECORD_MAX);
 	int r = json ? json_write(&text, json) : -ENOMEM;
 
 	if (r < 0)
@@ -62,15 +59,11 @@ int run_record_write(int dirfd, const struct run_record *record, struct resoluto
 	return put_record(dirfd, json, err);
 }
 
-static int load(int dirfd, json_t **ret_root, struct resoluto_err *err)
+static int parse(const char *json, size_t len, json_t **ret_root, struct resoluto_err *err)
 {
-	CLEANUP(buf_done) struct buf text = BUF_INIT(RECORD_MAX);
 	CLEANUP(json_done) json_t *root = NULL;
-	int r = rundir_read(dirfd, "run.json", true, &text, err);
 
-	if (r < 0)
-		return r;
-	if (json_read(text.data, text.len, 0, &root) == -ENOMEM)
+	if (json_read(json, len, 0, &root) == -ENOMEM)
 		return resoluto_fail(err, -ENOMEM, "read run.json");
 	if (!json_is_object(root))
 		return resoluto_fail(err, -EBADMSG, "run.json is no JSON object");
@@ -78,6 +71,14 @@ static int load(int dirfd, json_t **ret_root, struct resoluto_err *err)
 		return resoluto_fail(err, -EBADMSG, "run.json is not of this version");
 	*ret_root = mem_take(&root);
 	return 0;
+}
+
+static int load(int dirfd, json_t **ret_root, struct resoluto_err *err)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT(RUN_RECORD_MAX);
+	int r = rundir_read(dirfd, "run.json", true, &text, err);
+
+	return r < 0 ? r : parse(text.data, text.len, ret_root, err);
 }
 
 int run_record_keep(int dirfd, const char *id, struct resoluto_err *err)
@@ -142,13 +143,12 @@ static int take_labels(struct run_record_doc *doc)
 	return 0;
 }
 
-int run_record_read(int dirfd, struct run_record_doc *ret_doc, struct resoluto_err *err)
+/* Takes root, also when it fails. */
+static int take_root(json_t *root, struct run_record_doc *ret_doc, struct resoluto_err *err)
 {
-	struct run_record_doc doc = { .root = NULL };
-	int r = load(dirfd, &doc.root, err);
+	struct run_record_doc doc = { .root = root };
+	int r;
 
-	if (r < 0)
-		return r;
 	doc.record = (struct run_record){
 		.id = get_text(doc.root, "id"),
 		.image = get_text(doc.root, "image"),
@@ -170,6 +170,23 @@ int run_record_read(int dirfd, struct run_record_doc *ret_doc, struct resoluto_e
 	}
 	*ret_doc = doc;
 	return 0;
+}
+
+int run_record_parse(const char *json, size_t len, struct run_record_doc *ret_doc,
+                     struct resoluto_err *err)
+{
+	json_t *root = NULL;
+	int r = parse(json, len, &root, err);
+
+	return r < 0 ? r : take_root(root, ret_doc, err);
+}
+
+int run_record_read(int dirfd, struct run_record_doc *ret_doc, struct resoluto_err *err)
+{
+	json_t *root = NULL;
+	int r = load(dirfd, &root, err);
+
+	return r < 0 ? r : take_root(root, ret_doc, err);
 }
 
 void run_record_doc_done(struct run_record_doc *doc)

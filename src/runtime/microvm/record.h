@@ -16,6 +16,8 @@
 #include "base/buf.h"
 #include "resoluto/err.h"
 
+enum { RUN_RECORD_MAX = 256 * 1024 }; /* bytes of run.json */
+
 struct run_record {
 	const char *id;
 	const char *const *labels; /* NULL-terminated KEY=VALUE; may be NULL */
@@ -43,6 +45,9 @@ struct run_record_doc {
 /* -ENOENT: there is none.  What is missing in it or of the wrong kind is "" or 0; -EBADMSG: it is not of this version, or
  * not of our user. */
 int run_record_read(int dirfd, struct run_record_doc *ret_doc, struct resoluto_err *err);
+/* The bytes of one; hostile input. */
+int run_record_parse(const char *json, size_t len, struct run_record_doc *ret_doc,
+                     struct resoluto_err *err);
 void run_record_doc_done(struct run_record_doc *doc); /* a cleanup function */
 
 /* A pidfd of the shim that the record names, if that process still is the one: same pid, same start,
