@@ -9,12 +9,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "lib"))
 import sandbox  # noqa: E402
 
 MIB = 1 << 20
-SIZE_LIMIT, MEMORY_LIMIT_KIB = 1.1, 32 * 1024
+SIZE_LIMIT, MEMORY_LIMIT_MIB = 1.1, 32
 
 
 def place_to_work():
@@ -100,14 +101,30 @@ def compare_sizes(tree, archive):
     return ours / max(1, min(same, other))
 
 
+def through_a_microvm(tree, back):
+    """Staged in and brought back by the command line: the peak of all processes that do it here."""
+    back.mkdir()
+    start = time.monotonic()
+    run = subprocess.Popen([sandbox.cli(), "run", "--quiet", "--disk", "8Gi", "--workspace", tree, "--output", "**",
+                            "--output-dir", back, "--", "true"], env=sandbox.environment())
+    peak, _ = sandbox.peak_memory_mib(run)
+    print(f"through a microVM in {time.monotonic() - start:.0f} s; command line + shim, peak PSS {peak:.1f} MiB (at most"
+          f" {MEMORY_LIMIT_MIB})")
+    subprocess.run(["diff", "-rq", tree, back], check=True)
+    return peak
+
+
 def large_tree(scratch, ours, env):
+    """The peaks at 1 GiB in MiB: of ours by itself, and of a run."""
     tree = scratch / "large"
     made, files = make_tree(tree, 1024 * MIB, 2)
     seconds_in, peak_in = timed([*ours, "in", str(tree), str(scratch / "archive")], env)
     (scratch / "out").mkdir()
     seconds_out, peak_out = timed([*ours, "out", str(scratch / "archive"), str(scratch / "out")], env)
     print(f"1 GiB in {files} files: in {made / MIB / seconds_in:.0f} MiB/s, out {made / MIB / seconds_out:.0f} MiB/s")
-    return max(peak_in, peak_out)
+    shutil.rmtree(scratch / "out")
+    (scratch / "archive").unlink()
+    return max(peak_in, peak_out) / 1024, through_a_microvm(tree, scratch / "back")
 
 
 def main():
@@ -124,13 +141,13 @@ def main():
         size = compare_sizes(scratch / "tree", scratch / "round0/archive")
         for old in scratch.iterdir():
             shutil.rmtree(old)
-        large_peak = large_tree(scratch, ours, env)
-    print(f"peak memory: {peak / 1024:.1f} MiB at 100 MiB, {large_peak / 1024:.1f} MiB at 1 GiB (at most"
-          f" {MEMORY_LIMIT_KIB // 1024})")
+        peaks = [peak / 1024, *large_tree(scratch, ours, env)]
+    print(f"peak memory: {peaks[0]:.1f} MiB at 100 MiB, {peaks[1]:.1f} MiB at 1 GiB, {peaks[2]:.1f} MiB of a run with 1 GiB"
+          f" (at most {MEMORY_LIMIT_MIB})")
     ratios = [medians["in ours"] / medians["in original"], medians["out ours"] / medians["out original"]]
     print(f"ratio {ratios[0]:.3f}")
     print(f"ratio {ratios[1]:.3f}")
-    return 0 if size <= SIZE_LIMIT and max(peak, large_peak) <= MEMORY_LIMIT_KIB else 1
+    return 0 if size <= SIZE_LIMIT and max(peaks) <= MEMORY_LIMIT_MIB else 1
 
 
 sys.exit(main())
