@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size > PREFETCH_HEAD)
 		size = PREFETCH_HEAD;
-	if (size == 0)
+	if (!data || size == 0)
 		return 0;
 	find(data, size, path);
 	if (path[0])
