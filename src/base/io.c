@@ -46,6 +46,24 @@ int write_all(int fd, const void *bytes, size_t len)
 	return 0;
 }
 
+int write_all_at(int fd, const void *bytes, size_t len, uint64_t offset)
+{
+	const char *at = bytes;
+
+	while (len > 0) {
+		ssize_t n = pwrite(fd, at, len, (off_t) offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		at += n;
+		len -= (size_t) n;
+		offset += (uint64_t) n;
+	}
+	return 0;
+}
+
 ssize_t read_up_to(int fd, void *bytes, size_t cap)
 {
 	size_t done = 0;

@@ -15,6 +15,8 @@
 #include "resoluto/err.h"
 
 int write_all(int fd, const void *bytes, size_t len);
+/* The same from this byte of the file on. */
+int write_all_at(int fd, const void *bytes, size_t len, uint64_t offset);
 /* Bytes read, less than cap only at the end of the file. */
 ssize_t read_up_to(int fd, void *bytes, size_t cap);
 /* Append the rest of fd to buf; -E2BIG when it does not fit buf->max. */

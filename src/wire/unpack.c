@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/path.h"
 #include "wire/glob.h"
 #include "wire/gzip.h"
@@ -391,22 +392,6 @@ static void part_remove(struct part *part)
 		(void) unlinkat(part->parent, part->name, 0);
 }
 
-static int write_at(int fd, const char *bytes, size_t len, uint64_t offset)
-{
-	while (len > 0) {
-		ssize_t n = pwrite(fd, bytes, len, (off_t) offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		bytes += n;
-		len -= (size_t) n;
-		offset += (uint64_t) n;
-	}
-	return 0;
-}
-
 static int write_content(struct unpacker *unpacker, const struct tar_entry *entry, int fd)
 {
 	uint64_t end = 0;
@@ -420,7 +405,7 @@ static int write_content(struct unpacker *unpacker, const struct tar_entry *entr
 		r = tar_reader_data(unpacker->tar, &bytes, &len, &offset, unpacker->err);
 		if (r <= 0)
 			break;
-		r = write_at(fd, bytes, len, offset);
+		r = write_all_at(fd, bytes, len, offset);
 		if (r < 0)
 			return resoluto_fail(unpacker->err, r, "write the file");
 		unpacker->report.bytes += len;

@@ -229,10 +229,8 @@ static int fill(struct resoluto_conduit *conduit, struct builder *builder, struc
 			return r;
 	}
 	inbox_index_write(builder->entries, builder->count, block);
-	if (pwrite(builder->fd, block, sizeof(block), 0) != (ssize_t) sizeof(block))
-		return resoluto_fail(err, errno ? -errno : -EIO,
-		                     "write the index of the inbox disk");
-	return 0;
+	r = write_all_at(builder->fd, block, sizeof(block), 0);
+	return r < 0 ? resoluto_fail(err, r, "write the index of the inbox disk") : 0;
 }
 
 int inbox_build(struct resoluto_conduit *conduit, const char *prefix, int dirfd, int *ret_fd,
