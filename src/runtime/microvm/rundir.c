@@ -23,6 +23,7 @@
 #include "wire/keys.h"
 
 #define DOOMED_PREFIX ".doomed-"
+#define LOCK_UNHELD "lock.new"
 
 enum {
 	SHIM_END_MS = 5000, /* from SIGKILL to gone, on a busy machine */
@@ -72,16 +73,18 @@ static int lock_whole(int fd)
 	return r < 0 ? -errno : 0;
 }
 
+/* It gets its name with the lock on it: one that nobody holds would be that of a run whose maker died. */
 static int make_lock(int dirfd)
 {
-	CLEANUP(fd_close) int lock = open_beneath(dirfd, "lock", O_RDWR | O_CREAT | O_EXCL, 0600);
-	int r;
+	CLEANUP(fd_close)
+	int lock = open_beneath(dirfd, LOCK_UNHELD, O_RDWR | O_CREAT | O_EXCL, 0600);
+	int r = lock < 0 ? lock : lock_whole(lock);
 
-	/* It waits for nobody but who looks, for an instant, whether the run is alive. */
-	if (lock < 0)
-		return lock;
-	r = lock_whole(lock);
-	return r < 0 ? r : fd_take(&lock);
+	if (r < 0)
+		return r;
+	if (renameat(dirfd, LOCK_UNHELD, dirfd, "lock") < 0)
+		return -errno;
+	return fd_take(&lock);
 }
 
 /* Under the claim lock, so nobody sees the directory without its lock. */

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,7 +21,10 @@
 #include "runtime/microvm/slots.h"
 #include "runtime/microvm/state.h"
 
-enum { NOBODY = 65534 };
+enum {
+	NOBODY = 65534,
+	RACES = 500, /* runs that are made while somebody looks */
+};
 
 static char state_dir[] = "/tmp/resoluto-places-XXXXXX";
 
@@ -552,6 +556,51 @@ static void a_scratch_disk_is_a_file_system(void)
 	CHECK(scratch_build(dir, 1 << 20, &fd, NULL) == -EINVAL);
 }
 
+/* Shared with who makes and removes runs: odd from when one was made to its removal. */
+static unsigned *turns;
+
+static _Noreturn void make_and_remove_runs(void)
+{
+	for (int i = 0; i < RACES; i++) {
+		struct rundir dir = RUNDIR_NONE;
+
+		if (rundir_claim(state_dir, "run-race", &dir, NULL) < 0)
+			_exit(1);
+		__atomic_add_fetch(turns, 1, __ATOMIC_SEQ_CST);
+		if (rundir_remove(state_dir, "run-race", &dir, NULL) < 0)
+			_exit(1);
+		__atomic_add_fetch(turns, 1, __ATOMIC_SEQ_CST);
+	}
+	_exit(0);
+}
+
+/* False: it was being made just then, and was taken for one that nobody holds. */
+static bool looks_right(void)
+{
+	CLEANUP(rundir_done) struct rundir dir = RUNDIR_NONE;
+	const unsigned before = __atomic_load_n(turns, __ATOMIC_SEQ_CST);
+
+	return before % 2 || rundir_open(state_dir, "run-race", &dir, NULL) < 0 ||
+	       rundir_is_alive(dir.fd) || __atomic_load_n(turns, __ATOMIC_SEQ_CST) != before;
+}
+
+static void one_that_is_being_made_is_not_taken_for_dead(void)
+{
+	int status = 0;
+	pid_t pid;
+
+	turns = mmap(NULL, sizeof(*turns), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+	             0);
+	CHECK(turns != MAP_FAILED);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0)
+		make_and_remove_runs();
+	while (waitpid(pid, &status, WNOHANG) == 0)
+		CHECK(looks_right());
+	CHECK(status == 0 && *turns == 2 * RACES);
+}
+
 int main(void)
 {
 	int r;
@@ -563,6 +612,7 @@ int main(void)
 	RUN(a_kept_run_stays_when_dead);
 	RUN(what_was_noted_goes_with_the_run);
 	RUN(a_directory_without_a_lock_is_nobodys);
+	RUN(one_that_is_being_made_is_not_taken_for_dead);
 	RUN(the_last_state_has_its_place);
 	RUN(a_sweep_looks_at_labels);
 	RUN(a_sweep_kills_nobody_but_a_shim);
