@@ -179,6 +179,7 @@ static void reads_a_pipe_that_was_given(void)
 	fd_close(&pair[0]);
 	buf_done(&buf);
 	CHECK(read_given_file("/dev/null", 4, wait_for_it, NULL, &buf, NULL) == 0 && buf.len == 0);
+	buf_done(&buf);
 	CHECK(read_given_file("/dev/zero", 4, wait_for_it, NULL, &buf, &err) == -E2BIG &&
 	      !buf.data);
 	CHECK(strstr(err.text, "/dev/zero is larger than 4 bytes"));
