@@ -109,12 +109,23 @@ int read_rest(int fd, struct buf *buf)
 	}
 }
 
+/* What came of reading a file whole: nothing of one that could not be. */
+static int end_reading(int r, const char *path, size_t max, struct buf *buf,
+                       struct resoluto_err *err)
+{
+	if (r >= 0)
+		return 0;
+	buf_done(buf);
+	if (r == -E2BIG)
+		return resoluto_fail(err, r, "%s is larger than %zu bytes", path, max);
+	return resoluto_fail(err, r, "read %s", path);
+}
+
 int read_file_at(int dirfd, const char *path, size_t max, struct buf *ret_buf,
                  struct resoluto_err *err)
 {
 	CLEANUP(fd_close) int fd = -1;
 	struct stat st;
-	int r;
 
 	*ret_buf = BUF_INIT(max);
 	fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -126,14 +137,7 @@ int read_file_at(int dirfd, const char *path, size_t max, struct buf *ret_buf,
 	if (!S_ISREG(st.st_mode))
 		return resoluto_fail(err, S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL,
 		                     "%s is not a regular file", path);
-	r = read_rest(fd, ret_buf);
-	if (r < 0) {
-		buf_done(ret_buf);
-		if (r == -E2BIG)
-			return resoluto_fail(err, r, "%s is larger than %zu bytes", path, max);
-		return resoluto_fail(err, r, "read %s", path);
-	}
-	return 0;
+	return end_reading(read_rest(fd, ret_buf), path, max, ret_buf, err);
 }
 
 /* 1: there may be more.  One byte more than fits is asked for, to know that there is one. */
@@ -167,11 +171,7 @@ int read_given_file(const char *path, size_t max, io_wait_fn *wait, void *ctx, s
 		if (r == 0)
 			r = read_some(fd, max, ret_buf);
 	}
-	if (r < 0)
-		buf_done(ret_buf);
-	if (r == -E2BIG)
-		return resoluto_fail(err, r, "%s is larger than %zu bytes", path, max);
-	return r < 0 ? resoluto_fail(err, r, "read %s", path) : 0;
+	return end_reading(r, path, max, ret_buf, err);
 }
 
 static int write_part(int fd, const void *bytes, size_t len, mode_t mode)
