@@ -24,12 +24,13 @@ static bool ask(struct egress_service *service, const char *name, bool is_rememb
 static void tell_malformed(struct egress_service *service, const char *name)
 {
 	const size_t count = service->malformed_count;
+	const bool is_remembered = count < EGRESS_MALFORMED_MAX;
 
 	for (size_t i = 0; i < count; i++) {
 		if (strcmp(service->malformed[i], name) == 0)
 			return;
 	}
-	if (ask(service, name, count < EGRESS_MALFORMED_MAX) && count < EGRESS_MALFORMED_MAX)
+	if (ask(service, name, is_remembered) && is_remembered)
 		snprintf(service->malformed[service->malformed_count++], EGRESS_MALFORMED_SIZE,
 		         "%s", name);
 }
