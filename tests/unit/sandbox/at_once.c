@@ -16,6 +16,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "check.h"
+#include "objects.h"
 #include "sandbox/sandbox_internal.h"
 #include "wire/event.h"
 #include "wire/keys.h"
@@ -209,17 +210,11 @@ static unsigned open_fds(void)
 	return count;
 }
 
-static int count_object(void *ctx, const struct resoluto_object *object)
-{
-	++*(unsigned *) ctx;
-	return 0;
-}
-
 static void one_round(unsigned round)
 {
 	static struct worker workers[RUNS];
 	const unsigned fds = open_fds();
-	unsigned left = 0;
+	unsigned left;
 
 	for (unsigned i = 0; i < RUNS; i++)
 		worker_init(&workers[i], round * RUNS + i);
@@ -227,7 +222,7 @@ static void one_round(unsigned round)
 		CHECK(pthread_create(&workers[i].thread, NULL, work, &workers[i]) == 0);
 	for (unsigned i = 0; i < RUNS; i++)
 		CHECK(pthread_join(workers[i].thread, NULL) == 0);
-	CHECK(resoluto_conduit_list(workers[0].conduit, "", count_object, &left, NULL) == 0);
+	left = objects_in(workers[0].conduit);
 	for (unsigned i = 0; i < RUNS; i++) {
 		CHECK_STR(workers[i].wrong, "");
 		worker_done(&workers[i]);

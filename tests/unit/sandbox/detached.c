@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "check.h"
+#include "objects.h"
 #include "sandbox/sandbox_internal.h"
 #include "wire/event.h"
 #include "wire/keys.h"
@@ -151,23 +152,9 @@ static void begin(struct script *script, const char *url)
 	CHECK(resoluto_backend_new(&options, &script->backend, NULL) == 0);
 }
 
-static int count_object(void *ctx, const struct resoluto_object *object)
-{
-	++*(unsigned *) ctx;
-	return 0;
-}
-
-static unsigned objects(struct script *script)
-{
-	unsigned count = 0;
-
-	CHECK(resoluto_conduit_list(script->conduit, "", count_object, &count, NULL) == 0);
-	return count;
-}
-
 static void end(struct script *script)
 {
-	CHECK(script->fake.alive == 0 && objects(script) == 0);
+	CHECK(script->fake.alive == 0 && objects_in(script->conduit) == 0);
 	resoluto_backend_free(script->backend);
 	resoluto_conduit_close(script->conduit);
 	resoluto_runtime_close(script->runtime);
@@ -308,7 +295,7 @@ static void a_launch_returns_once_the_program_has_started(void)
 	run = launch(&script);
 	CHECK(script.fake.launches == 1 && script.fake.detaches == 1 && script.fake.destroys == 0);
 	CHECK(script.fake.alive == 1);
-	CHECK(objects(&script) == 2); /* its chunk, and what was asked for */
+	CHECK(objects_in(script.conduit) == 2); /* its chunk, and what was asked for */
 	CHECK(resoluto_run_look(run, &state, NULL) == 0 && state == RESOLUTO_RUN_RUNNING);
 	CHECK(resoluto_run_cursor(run) == 1);
 	resoluto_run_close(run);
@@ -361,7 +348,7 @@ static void a_program_that_ended_at_once_is_kept(void)
 	begin(&script, "memory://");
 	script.ends = true;
 	run = launch(&script);
-	CHECK(script.fake.alive == 0 && objects(&script) == 4);
+	CHECK(script.fake.alive == 0 && objects_in(script.conduit) == 4);
 	options = follow_of(&script);
 	drive_to_end(run, &options);
 	destroy(run);

@@ -16,6 +16,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "check.h"
+#include "objects.h"
 #include "sandbox/sandbox_internal.h"
 #include "wire/event.h"
 #include "wire/keys.h"
@@ -279,25 +280,11 @@ static void script_init(struct script *script, const char *url)
 	CHECK(resoluto_backend_new(&options, &script->backend, NULL) == 0);
 }
 
-static int count_object(void *ctx, const struct resoluto_object *object)
-{
-	++*(unsigned *) ctx;
-	return 0;
-}
-
-static unsigned objects_of(struct script *script)
-{
-	unsigned count = 0;
-
-	CHECK(resoluto_conduit_list(script->conduit, "", count_object, &count, NULL) == 0);
-	return count;
-}
-
 /* Nothing of the run is left: no sandbox, no object. */
 static void script_done(struct script *script)
 {
 	CHECK(script->fake.alive == 0);
-	CHECK(objects_of(script) == 0);
+	CHECK(objects_in(script->conduit) == 0);
 	resoluto_backend_free(script->backend);
 	resoluto_conduit_close(script->conduit);
 	resoluto_runtime_close(script->runtime);
@@ -1341,7 +1328,7 @@ static void an_id_is_used_once(void)
 	options = options_of(&script);
 	CHECK(sandbox_run(&options, &tuning, &result, &err) == -EEXIST && !result);
 	CHECK(strstr(err.text, "'r1'") &&
-	      objects_of(&script) == 2); /* what was there is left alone */
+	      objects_in(script.conduit) == 2); /* what was there is left alone */
 	options.id = "r";
 	resoluto_result_free(run(&options));
 	CHECK(resoluto_conduit_delete_prefix(script.conduit, "run", NULL) == 2);
@@ -1366,7 +1353,7 @@ static void an_id_that_another_run_took_meanwhile(void)
 	options = options_of(&script);
 	result = run(&options);
 	failed(result, RESOLUTO_REFUSED, "refused", 1);
-	CHECK(objects_of(&script) == 1); /* of the other run, which goes on */
+	CHECK(objects_in(script.conduit) == 1); /* of the other run, which goes on */
 	resoluto_result_free(result);
 	CHECK(resoluto_conduit_delete_prefix(script.conduit, "run/r1", NULL) == 1);
 	script_done(&script);
@@ -1381,7 +1368,7 @@ static void kept_if_asked_to(void)
 	options = options_of(&script);
 	options.keep_run = true;
 	resoluto_result_free(run(&options));
-	CHECK(objects_of(&script) == 3);
+	CHECK(objects_in(script.conduit) == 3);
 	CHECK(resoluto_conduit_delete_prefix(script.conduit, "run/r1", NULL) == 2);
 	CHECK(resoluto_conduit_delete_prefix(script.conduit, "launch/r1", NULL) == 1);
 	script_done(&script);
