@@ -118,7 +118,8 @@ int cgroup_create(struct cgroup *ret_cgroup, struct resoluto_err *err)
 	r = turn_on_controllers(root, err);
 	if (r < 0)
 		return r;
-	if (mkdirat(root, "sandbox", 0755) < 0)
+	/* It is there if /early made it (early.h). */
+	if (mkdirat(root, "sandbox", 0755) < 0 && errno != EEXIST)
 		return resoluto_fail(err, -errno, "make a cgroup");
 	cgroup.dir = openat(root, "sandbox", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (cgroup.dir < 0)

@@ -18,12 +18,15 @@
 #include <jansson.h>
 
 #include "base/cleanup.h"
+#include "guest/early.h"
 #include "guest/init.h"
 #include "guest/job.h"
 #include "guest/kernel_check.h"
 #include "guest/node.h"
 #include "guest/ports.h"
 #include "resoluto/version.h"
+
+enum { HEAP_BYTES = 1024 * 1024 };
 
 static int block_sigchld(struct resoluto_err *err)
 {
@@ -109,16 +112,23 @@ int main(int argc, char **argv)
 {
 	struct resoluto_err err = { .code = 0 };
 
+	(void) umask(0);
+	/* The second thread gets no memory of its own: it would be mapped, and mostly not used. */
+	(void) mallopt(M_ARENA_MAX, 1);
+	/* And the heap is asked for once and kept: each piece mapped or given back throws away what the processors know of the
+	 * memory. */
+	(void) mallopt(M_MMAP_THRESHOLD, HEAP_BYTES);
+	(void) mallopt(M_TRIM_THRESHOLD, HEAP_BYTES);
+	(void) mallopt(M_TOP_PAD, HEAP_BYTES);
+	json_set_alloc_funcs(malloc, wipe_and_free);
+	if (argc > 0 && early_is_meant(argv[0]))
+		return early_main();
 	if (getpid() != 1) {
 		printf("resoluto-runner %s: the first process of a sandbox, not to be started by "
 		       "hand\n",
 		       resoluto_version());
 		return argc == 2 && strcmp(argv[1], "--version") == 0 ? 0 : 2;
 	}
-	(void) umask(0);
-	/* The second thread gets no memory of its own: it would be mapped, and mostly not used. */
-	(void) mallopt(M_ARENA_MAX, 1);
-	json_set_alloc_funcs(malloc, wipe_and_free);
 	if (run(&err) < 0)
 		dprintf(STDERR_FILENO, "resoluto-runner: %s: %s\n", err.text,
 		        strerrordesc_np(-err.code));

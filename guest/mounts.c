@@ -39,7 +39,7 @@ static int mount_at(const char *source, const char *target, const char *type, un
                     const char *options, struct resoluto_err *err)
 {
 	if (mount(source, target, type, flags, options) < 0)
-		return resoluto_fail(err, -errno, "mount %s as %s", target, type);
+		return resoluto_fail(err, -errno, "mount %s as %s", target, type ? type : source);
 	return 0;
 }
 
@@ -154,10 +154,10 @@ static int mount_kernel_views(struct resoluto_err *err)
 		unsigned long flags;
 		const char *options;
 	} mounts[] = {
-		{ "proc", "/newroot/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL },
-		{ "sysfs", "/newroot/sys", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, NULL },
-		{ "cgroup2", "/newroot/sys/fs/cgroup", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL },
-		{ "tmpfs", "/newroot/dev", MS_NOSUID | MS_NOEXEC, "mode=0755,size=64k" },
+		{ "proc", "/views/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL },
+		{ "sysfs", "/views/sys", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, NULL },
+		{ "cgroup2", "/views/sys/fs/cgroup", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL },
+		{ "tmpfs", "/views/dev", MS_NOSUID | MS_NOEXEC, "mode=0755,size=64k" },
 	};
 
 	for (size_t i = 0; i < sizeof(mounts) / sizeof(mounts[0]); i++) {
@@ -177,16 +177,16 @@ static int fill_dev(struct resoluto_err *err)
 		const char *path;
 		unsigned major, minor;
 	} nodes[] = {
-		{ "/newroot/dev/null", 1, 3 },    { "/newroot/dev/zero", 1, 5 },
-		{ "/newroot/dev/full", 1, 7 },    { "/newroot/dev/random", 1, 8 },
-		{ "/newroot/dev/urandom", 1, 9 }, { "/newroot/dev/tty", 5, 0 },
+		{ "/views/dev/null", 1, 3 },    { "/views/dev/zero", 1, 5 },
+		{ "/views/dev/full", 1, 7 },    { "/views/dev/random", 1, 8 },
+		{ "/views/dev/urandom", 1, 9 }, { "/views/dev/tty", 5, 0 },
 	};
 	static const char *const links[][2] = {
-		{ "pts/ptmx", "/newroot/dev/ptmx" },
-		{ "/proc/self/fd", "/newroot/dev/fd" },
-		{ "/proc/self/fd/0", "/newroot/dev/stdin" },
-		{ "/proc/self/fd/1", "/newroot/dev/stdout" },
-		{ "/proc/self/fd/2", "/newroot/dev/stderr" },
+		{ "pts/ptmx", "/views/dev/ptmx" },
+		{ "/proc/self/fd", "/views/dev/fd" },
+		{ "/proc/self/fd/0", "/views/dev/stdin" },
+		{ "/proc/self/fd/1", "/views/dev/stdout" },
+		{ "/proc/self/fd/2", "/views/dev/stderr" },
 	};
 	int r;
 
@@ -199,14 +199,34 @@ static int fill_dev(struct resoluto_err *err)
 		if (symlink(links[i][0], links[i][1]) < 0)
 			return resoluto_fail(err, -errno, "make %s", links[i][1]);
 	}
-	if (mkdir("/newroot/dev/pts", 0755) < 0 || mkdir("/newroot/dev/shm", 01777) < 0)
+	if (mkdir("/views/dev/pts", 0755) < 0 || mkdir("/views/dev/shm", 01777) < 0)
 		return resoluto_fail(err, -errno, "make the directories of /dev");
-	r = mount_at("devpts", "/newroot/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
+	r = mount_at("devpts", "/views/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
 	             "newinstance,ptmxmode=0666,mode=0620", err);
 	if (r < 0)
 		return r;
-	return mount_at("tmpfs", "/newroot/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777",
-	                err);
+	return mount_at("tmpfs", "/views/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777", err);
+}
+
+int mount_views(struct resoluto_err *err)
+{
+	int r = mount_kernel_views(err);
+
+	return r < 0 ? r : fill_dev(err);
+}
+
+static int move_views(struct resoluto_err *err)
+{
+	static const char *const views[][2] = {
+		{ "/views/proc", "/newroot/proc" },
+		{ "/views/sys", "/newroot/sys" },
+		{ "/views/dev", "/newroot/dev" },
+	};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < sizeof(views) / sizeof(views[0]); i++)
+		r = mount_at(views[i][0], views[i][1], NULL, MS_MOVE, NULL, err);
+	return r;
 }
 
 int mount_root(const struct disks *disks, struct resoluto_err *err)
@@ -217,9 +237,7 @@ int mount_root(const struct disks *disks, struct resoluto_err *err)
 		r = fill_upper(err);
 	if (r == 0)
 		r = mount_overlay(disks, err);
-	if (r == 0)
-		r = mount_kernel_views(err);
-	return r < 0 ? r : fill_dev(err);
+	return r < 0 ? r : move_views(err);
 }
 
 int mount_enter_root(struct resoluto_err *err)

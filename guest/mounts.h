@@ -19,10 +19,11 @@ enum {
 
 /* The image, read-only; independent of the job. */
 int mount_image(const struct disks *disks, struct resoluto_err *err);
-/*
- * The root of the program at /newroot: overlay of the image and memory (or the scratch disk), proc, sys
- * (read-only), a /dev of harmless nodes, shm, pts, cgroup2; etc/hosts and its like.
- */
+/* What shows the kernel in the root of the program, put together beside it: proc, sys (read-only), cgroup2, a /dev of harmless
+ * nodes, shm, pts.  Independent of the image. */
+int mount_views(struct resoluto_err *err);
+/* The root of the program at /newroot: overlay of the image and memory (or the scratch disk), the views, etc/hosts and its
+ * like. */
 int mount_root(const struct disks *disks, struct resoluto_err *err);
 /* Make it the root of this process and of all that come after. */
 int mount_enter_root(struct resoluto_err *err);

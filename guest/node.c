@@ -278,8 +278,10 @@ static int check_disks(const struct node *node, struct resoluto_err *err)
 /* What can be done beside the thread that makes the root, and then its end. */
 static int make_place(struct node *node, struct resoluto_err *err)
 {
-	int r = mount_set_up_kernel(err);
+	int r;
 
+	root_await_early(node->root);
+	r = mount_set_up_kernel(err);
 	if (r == 0)
 		r = cgroup_create(&node->cgroup, err);
 	if (r == 0)

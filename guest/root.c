@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "guest/disks.h"
+#include "guest/early.h"
 #include "guest/egress_files.h"
 #include "guest/inputs.h"
 #include "guest/kernel_check.h"
@@ -31,16 +31,14 @@ static _Alignas(4096) char stack[STACK_BYTES];
 /* What does not depend on the job. */
 static int build(struct root *root, struct resoluto_err *err)
 {
-	struct disks disks;
-	int r;
+	struct early early;
+	int r = early_take(&early, err);
 
-	disks_find(&disks);
-	r = mount_image(&disks, err);
-	if (r == 0)
-		r = mount_root(&disks, err);
-	root->has_scratch = disks.scratch[0] != '\0';
-	if (r == 0 && disks.inbox[0])
-		root->inbox_disk = r = inputs_open_disk(disks.inbox, err);
+	if (r < 0)
+		return r;
+	root->has_scratch = early.has_scratch;
+	if (early.inbox[0])
+		root->inbox_disk = r = inputs_open_disk(early.inbox, err);
 	return r < 0 ? r : 0;
 }
 
@@ -107,6 +105,7 @@ static void *make(void *ctx)
 	struct hint hint = { NULL, NULL };
 
 	root->result = explain(build(root, &root->err), &root->err);
+	(void) sem_post(&root->has_early);
 	await(&root->has_job);
 	if (root->result == 0)
 		root->result = settle_in(root, &root->err);
@@ -125,6 +124,7 @@ int root_begin(struct root *root, struct resoluto_err *err)
 
 	*root = (struct root){ .inbox_disk = -1, .workspace = -1 };
 	(void) sem_init(&root->has_job, 0, 0);
+	(void) sem_init(&root->has_early, 0, 0);
 	(void) sem_init(&root->has_ended, 0, 0);
 	(void) pthread_attr_init(&attr);
 	(void) pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
@@ -138,6 +138,11 @@ void root_give_job(struct root *root, const struct job *job)
 {
 	root->job = job;
 	(void) sem_post(&root->has_job);
+}
+
+void root_await_early(struct root *root)
+{
+	await(&root->has_early);
 }
 
 int root_await(struct root *root, struct resoluto_err *err)

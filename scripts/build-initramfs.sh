@@ -17,7 +17,7 @@ readonly runner=$1 kernel=$2 out=$3
 [ -s "$runner" ] || die "$runner is missing"
 [ -f "$kernel/modules/list" ] || die "$kernel/modules/list is missing: run local-backend-up.sh"
 
-readonly directory_mode=$((040755)) program_mode=$((0100755)) file_mode=$((0100644))
+readonly directory_mode=$((040755)) program_mode=$((0100755)) file_mode=$((0100644)) link_mode=$((0120777))
 inode=0
 
 readonly zeros=('' '\0' '\0\0' '\0\0\0')
@@ -40,12 +40,15 @@ entry() { # name mode [file]
 
 archive() {
 	local name
-	for name in dev newroot proc rootfs scratch sys upper; do
+	for name in dev newroot proc rootfs scratch sys upper views views/dev views/proc views/sys; do
 		entry "$name" $directory_mode
 	done
 	# A kernel without modules needs no place for them, and the runner does not look.
 	[ ! -s "$kernel/modules/list" ] || entry modules $directory_mode
 	entry init $program_mode "$work/init"
+	# What our own kernel starts before it; the same program (guest/early.h).
+	printf /init >"$work/early"
+	entry early $link_mode "$work/early"
 	# Modules bear their place in the order of loading as their name.
 	local number=0
 	while read -r name; do

@@ -11,7 +11,7 @@
 
 #include "check.h"
 #include "child.h"
-#include "guest/disks.h"
+#include "guest/early.h"
 #include "guest/egress_files.h"
 #include "guest/inputs.h"
 #include "guest/kernel_check.h"
@@ -30,22 +30,13 @@ static struct {
 	sem_t has_hint, may_hint;
 } steps;
 
-void disks_find(struct disks *ret_disks)
-{
-	*ret_disks = (struct disks){ .rootfs = "/dev/vda" };
-	if (steps.has_inbox)
-		snprintf(ret_disks->inbox, sizeof(ret_disks->inbox), "/dev/vdb");
-}
-
-int mount_image(const struct disks *disks, struct resoluto_err *err)
+int early_take(struct early *ret, struct resoluto_err *err)
 {
 	steps.builder = pthread_self();
+	*ret = (struct early){ .has_scratch = true };
+	if (steps.has_inbox)
+		snprintf(ret->inbox, sizeof(ret->inbox), "/dev/vdb");
 	return steps.image_code < 0 ? resoluto_fail(err, steps.image_code, "no image") : 0;
-}
-
-int mount_root(const struct disks *disks, struct resoluto_err *err)
-{
-	return 0;
 }
 
 int inputs_open_disk(const char *path, struct resoluto_err *err)
@@ -130,8 +121,10 @@ static void all_is_there(void)
 
 	steps.has_inbox = true;
 	begin(&root);
+	root_await_early(&root);
 	root_give_job(&root, &job);
 	CHECK(root_await(&root, &err) == 0);
+	CHECK(root.has_scratch);
 	CHECK(root.user.uid == UID && root.workspace >= 0 && root.inbox_disk >= 0);
 	CHECK_STR(steps.cwd, "/work");
 	/* The job is its owner's again, while the thread still looks ahead. */
@@ -154,6 +147,7 @@ static void a_failure_of_the_image_waits_for_its_question(void)
 
 	steps.image_code = -EIO;
 	begin(&root);
+	root_await_early(&root);
 	root_give_job(&root, &job);
 	CHECK(root_await(&root, &err) == -EIO);
 	CHECK_STR(err.text, "no image");

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "guest/cgroup.h"
+#include "guest/early.h"
+#include "guest/init.h"
+#include "guest/mounts.h"
+
+static const char program[] = "/early", state_path[] = "/early.state";
+
+static const struct timespec look_again = { .tv_nsec = 300 * 1000 };
+
+/* --- the file between the two --- */
+
+static int open_state(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static void put(int fd, const struct early *early)
+{
+	/* A file in memory; what is not whole is as good as nothing to the reader. */
+	(void) !pwrite(fd, early, sizeof(*early), 0);
+}
+
+int early_begin(const char *path)
+{
+	const struct early broke_off = { .err = { -ECHILD, EARLY_BROKE_OFF } };
+	CLEANUP(fd_close) int fd = open_state(path);
+
+	if (fd < 0)
+		return fd;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return -errno;
+	put(fd, &broke_off);
+	return fd_take(&fd);
+}
+
+void early_end(int fd, const struct early *early)
+{
+	put(fd, early);
+	(void) close(fd);
+}
+
+int early_await(const char *path, struct early *ret)
+{
+	/* Kept with its lock for good: one that comes later finds it taken. */
+	CLEANUP(fd_close) int fd = open_state(path);
+	ssize_t n;
+
+	if (fd < 0)
+		return fd;
+	while (flock(fd, LOCK_EX) < 0) {
+		if (errno != EINTR)
+			return -errno;
+	}
+	n = pread(fd, ret, sizeof(*ret), 0);
+	(void) fd_take(&fd);
+	if (n == 0)
+		return 0;
+	return n == sizeof(*ret) ? 1 : -EIO;
+}
+
+/* --- what is made --- */
+
+static int build(const struct disks *disks, struct early *early, struct resoluto_err *err)
+{
+	int r = mount_image(disks, err);
+
+	if (r == 0)
+		r = mount_root(disks, err);
+	early->has_scratch = disks->scratch[0] != '\0';
+	memcpy(early->inbox, disks->inbox, sizeof(early->inbox));
+	return r;
+}
+
+/* With PID 1 in user space every driver has started: what is not there then never comes. */
+static bool has_init_begun(void)
+{
+	char target[8];
+
+	return readlink("/proc/1/exe", target, sizeof(target)) > 0;
+}
+
+static void await_disks(struct disks *ret_disks)
+{
+	bool is_last = false;
+
+	while (!disks_are_complete("/sys") && !is_last) {
+		is_last = has_init_begun();
+		(void) nanosleep(&look_again, NULL);
+	}
+	disks_find(ret_disks);
+}
+
+/* Settings of drivers that have not started yet are passed over here: PID 1 says all of them again. */
+static int make_all(struct early *early, struct resoluto_err *err)
+{
+	CLEANUP(cgroup_done) struct cgroup cgroup = CGROUP_NONE;
+	struct disks disks;
+	int r = init_mount_early(err);
+
+	if (r == 0)
+		r = mount_set_up_kernel(err);
+	if (r == 0)
+		r = cgroup_create(&cgroup, err);
+	if (r == 0)
+		r = mount_views(err);
+	if (r < 0)
+		return r;
+	await_disks(&disks);
+	return build(&disks, early, err);
+}
+
+bool early_is_meant(const char *argv0)
+{
+	return strcmp(argv0, program) == 0 && getpid() != 1 && access("/proc/self", F_OK) < 0;
+}
+
+int early_main(void)
+{
+	struct early early = { .err = { .code = 0 } };
+	int fd = early_begin(state_path);
+
+	if (fd < 0)
+		return 1;
+	(void) make_all(&early, &early.err);
+	early_end(fd, &early);
+	/* Not exit(): nothing was printed, and PID 1 waits for the processor. */
+	_exit(early.err.code ? 1 : 0);
+}
+
+int early_take(struct early *ret, struct resoluto_err *err)
+{
+	struct disks disks;
+	int r = early_await(state_path, ret);
+
+	if (r < 0)
+		return resoluto_fail(err, r, "wait for %s", program);
+	if (r > 0) {
+		if (ret->err.code)
+			*err = ret->err;
+		return ret->err.code;
+	}
+	*ret = (struct early){ .err = { .code = 0 } };
+	disks_find(&disks);
+	r = mount_views(err);
+	return r < 0 ? r : build(&disks, ret, err);
+}

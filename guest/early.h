@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/*
+ * early.h - what of a sandbox's start depends neither on the job nor on PID 1, so that it can be done before there is
+ * either: settings, loopback, cgroup, the root of the program.
+ *
+ * Our own kernel starts the link /early of the initramfs as soon as that is unpacked, on the processor that has nothing
+ * to do while the other one starts the drivers (guest-kernel/patches, "initramfs: /early").  It is this same program.  PID 1
+ * takes over what it made, and on a kernel that starts no /early makes it itself.
+ *
+ * Between the two stands one file with a lock.  Whoever comes first makes the root; the other one keeps away from it.
+ */
+
+#include <stdbool.h>
+
+#include "guest/disks.h"
+#include "resoluto/err.h"
+
+/* How far it came.  Of this program and this boot alone, so it is kept as it lies in memory. */
+struct early {
+	struct resoluto_err err; /* code 0: everything is there */
+	bool has_scratch;
+	char inbox[DISK_PATH_SIZE]; /* "": the machine has none */
+};
+
+/* Was this process started by the kernel as /early, before anybody else? */
+bool early_is_meant(const char *argv0);
+/* All of it, as that process; returns its exit code. */
+int early_main(void);
+/* As PID 1: wait for that process, or make the root here. */
+int early_take(struct early *ret, struct resoluto_err *err);
+
+/* --- the file between the two; for tests, too --- */
+
+/* What early_begin() puts there until early_end(): should the process die, that is how far it came. */
+#define EARLY_BROKE_OFF "the early part of the start ended before it was done"
+
+/* The descriptor of the locked file; -EWOULDBLOCK: PID 1 was first. */
+int early_begin(const char *path);
+/* Closes the file. */
+void early_end(int fd, const struct early *early);
+/* Waits for the other one's end: 1 and what it wrote, or 0: there was none, and there will be none. */
+int early_await(const char *path, struct early *ret);
