@@ -10,3 +10,8 @@ def cpio(files):
         head = b"070701" + b"".join(b"%08X" % f for f in fields) + name.encode() + b"\0"
         parts += [head + bytes(-len(head) % 4), data + bytes(-len(data) % 4)]
     return b"".join(parts)
+
+
+def in_place_of_runner(init, **files):
+    """cpio() of another first process.  What the kernel starts before it (guest/early.h) is no program any more."""
+    return cpio({"init": init, "early": b"", **files})

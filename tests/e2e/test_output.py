@@ -16,7 +16,7 @@ import threading
 import pytest
 
 from conftest import Processes, build_dir, kernel_environment, wait_until
-from newc import cpio
+from newc import in_place_of_runner
 from output_programs import FORGED, ODD, ODD_BYTES, init_of, peak_kib
 
 MIB = 1 << 20
@@ -82,7 +82,7 @@ def test_the_last_bytes_before_a_machine_is_switched_off(sandbox, kernel, tmp_pa
     """By root of the guest, who alone can.  All that was written in time is there, and nobody calls it complete."""
     plain = pathlib.Path(kernel["RESOLUTO_LOCAL_INITRD"]).read_bytes()
     initrd = tmp_path / "initrd.img"
-    initrd.write_bytes(plain + cpio({"init": (build_dir() / "tests/vm/guest_cut").read_bytes(), "runner": init_of(plain)}))
+    initrd.write_bytes(plain + in_place_of_runner((build_dir() / "tests/vm/guest_cut").read_bytes(), runner=init_of(plain)))
     initrd.chmod(0o644)
     result, done = run_json(sandbox, "--max-output", "1Mi", "--", *shell("head -c 300000 /dev/zero | tr '\\0' x; echo; printf 'last words'; exec sleep 71"),
                             env={**kernel, "RESOLUTO_LOCAL_INITRD": str(initrd)})

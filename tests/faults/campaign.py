@@ -12,7 +12,7 @@ import threading
 import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
-from newc import cpio  # noqa: E402
+from newc import in_place_of_runner  # noqa: E402
 from injury import HARMLESS, KINDS, PHASES, Calls, Injector, choose, shim_folder
 from world import World, chunk_number, pieces_of, wait_for
 
@@ -461,7 +461,7 @@ class Campaign:
         path.unlink(missing_ok=True)
         runner = (self.build / "tests/faults/mortal_runner").read_bytes()
         path.write_bytes(pathlib.Path(initrd).read_bytes() +
-                         cpio({"init": runner, "die-after": die_after.encode()}))
+                         in_place_of_runner(runner, **{"die-after": die_after.encode()}))
         path.chmod(0o644)
         return path
 

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from conftest import build_dir, kernel_environment, wait_until
-from newc import cpio
+from newc import in_place_of_runner
 
 SANDBOX_FAILED = 125
 CONSOLE_BYTES = 64 * 1024
@@ -36,8 +36,8 @@ table:	.word 0
 
 def with_init(kernel, path, **files):
     """This kernel with guest_end in the runner's place and these further files."""
-    ours = {"init": (build_dir() / "tests/vm/guest_end").read_bytes(), **files}
-    path.write_bytes(pathlib.Path(kernel["RESOLUTO_LOCAL_INITRD"]).read_bytes() + cpio(ours))
+    ours = in_place_of_runner((build_dir() / "tests/vm/guest_end").read_bytes(), **files)
+    path.write_bytes(pathlib.Path(kernel["RESOLUTO_LOCAL_INITRD"]).read_bytes() + ours)
     path.chmod(0o644)
     return {**kernel, "RESOLUTO_LOCAL_INITRD": str(path)}
 

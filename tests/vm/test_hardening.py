@@ -158,7 +158,7 @@ def root_saw(kernel, sandbox, tmp_path_factory):
     members = members_of(plain)
     modules = [data for name, data in members.items() if name.startswith("modules/") and "overlay" in name]
     more = {"runner": (0o100755, members["init"]), "init": (0o100755, (build_dir() / "tests/vm/root_probe").read_bytes()),
-            "spare.ko": (0o100644, modules[0] if modules else b"no module"), "scratch": (0o040755, b"")}
+            "early": (0o100755, b""), "spare.ko": (0o100644, modules[0] if modules else b"no module"), "scratch": (0o040755, b"")}
     initrd = tmp_path_factory.mktemp("initrd") / "initrd.img"
     initrd.write_bytes(plain + bytes(-len(plain) % 4) + archive_of(more))
     environment = {**kernel, "RESOLUTO_LOCAL_INITRD": str(initrd)}

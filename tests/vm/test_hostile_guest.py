@@ -18,7 +18,7 @@ import pytest
 from conftest import Processes, Sandbox, build_dir, kernel_environment
 from hostile import (CLOCK, CREDIT, FAKE_BOOT_ID, HELLO, PUT_DATA, PUT_END, RUN, STARTED, Archive, Host, Place, Script,
                      archive, begin, by_protocol, ended, event, fake_host, frame, line, opening, over)
-from newc import cpio
+from newc import in_place_of_runner
 
 DEFAULTS = {"bytes": 64 << 30, "objects": 900_000, "archive-bytes": 64 << 30, "members": 1_000_000, "ratio": 500}
 
@@ -466,7 +466,7 @@ def machine(tmp_path_factory):
     kernel = kernel_environment("built")
     folder = pathlib.Path(tempfile.mkdtemp(prefix="hostile-vm-"))
     folder.chmod(0o755)
-    init = cpio({"init": (build_dir() / "tests/vm/hostile_init").read_bytes()})
+    init = in_place_of_runner((build_dir() / "tests/vm/hostile_init").read_bytes())
     (folder / "initrd.img").write_bytes(pathlib.Path(kernel["RESOLUTO_LOCAL_INITRD"]).read_bytes() + init)
     yield Host(folder, {**kernel, "RESOLUTO_LOCAL_INITRD": str(folder / "initrd.img")})
     shutil.rmtree(folder)
