@@ -157,6 +157,9 @@ def test_bytes_that_wait_have_a_bound_in_all(site):
     assert {stream.reason for stream in streams} <= {None, "too-many"}
     assert any(stream.reason == "too-many" for stream in streams), "the bound was never reached"
     assert memory_kib(gateway, "Rss") < 200 * 1024
+    # The bound may be reached to the byte: some make room, and another one is served.
+    for stream in [stream for stream in streams if not stream.reason][:10]:
+        stream.reset()
     quick = gateway.guest.open("raw.pypi.org", 7307)
     quick.send(first)
     assert quick.wait_data(len(first)) == first
