@@ -10,10 +10,11 @@ import time
 
 import pytest
 
-# A shell without job control starts what is in the background with these ignored, and so would be all programs under test,
-# which rightly leave an ignored signal alone.
+# A shell without job control starts what is in the background with the first two ignored, nohup with the third, and so would be
+# all programs under test, which rightly leave an ignored signal alone.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 

@@ -29,17 +29,18 @@ static const char mark[] = "/early-was-here";
 /* Whole lines, through the kernel's log: the console may not be there yet. */
 __attribute__((format(printf, 1, 2))) static void tell(const char *fmt, ...)
 {
-	char line[200];
+	char text[200], line[256];
 	va_list args;
 	int fd;
 
 	(void) mount("devtmpfs", "/dev", "devtmpfs", 0, NULL);
 	va_start(args, fmt);
-	vsnprintf(line, sizeof(line), fmt, args);
+	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
+	snprintf(line, sizeof(line), "<1>early-probe: %s\n", text);
 	fd = open("/dev/kmsg", O_WRONLY | O_CLOEXEC);
 	if (fd >= 0) {
-		(void) dprintf(fd, "<1>early-probe: %s\n", line);
+		(void) !write(fd, line, strlen(line));
 		(void) close(fd);
 	}
 }

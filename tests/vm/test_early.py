@@ -32,11 +32,11 @@ def probe():
 
 def run(sandbox, env, *argv):
     done = sandbox.run("run", "--json", "--memory", "256Mi", "--", *argv, env=env)
-    return json.loads(done.stdout)
+    return json.loads(done.stdout), done.stderr.decode()
 
 
 def test_early_is_started_beside_init_and_not_waited_for(sandbox, kernel, initramfs_with):
-    result = run(sandbox, initramfs_with(init=probe(), early=probe()), "/bin/true")
+    result, _ = run(sandbox, initramfs_with(init=probe(), early=probe()), "/bin/true")
     said = re.findall(r"early-probe: (.*)", result["substrate_logs"])
     assert said[-1] == f"init mark {int(starts_early(kernel))}", result
     if starts_early(kernel):
@@ -49,16 +49,16 @@ def test_early_is_started_beside_init_and_not_waited_for(sandbox, kernel, initra
 @pytest.mark.parametrize("what", ["nothing", "no program", "a program that fails"])
 def test_without_an_early_part_the_runner_does_it_all(sandbox, kernel, initramfs_with, what):
     files = {"nothing": {}, "no program": {"early": b"no program"}, "a program that fails": {"early": b"#!/nowhere\n"}}
-    result = run(sandbox, initramfs_with(**files[what]), "/bin/sh", "-c", "ls /dev/shm /proc/self/fd && cat /etc/hosts")
+    result, _ = run(sandbox, initramfs_with(**files[what]), "/bin/sh", "-c", "ls /dev/shm /proc/self/fd && cat /etc/hosts")
     assert (result["ok"], result["exit_code"]) == (True, 0), result
     assert "localhost" in result["stdout"]
 
 
 def test_what_the_early_part_left_half_done_is_refused(sandbox, kernel, initramfs_with):
     """And the runner waits for the end of it."""
-    result = run(sandbox, initramfs_with(early=probe(), early_breaks=b""), "/bin/true")
+    result, said = run(sandbox, initramfs_with(early=probe(), early_breaks=b""), "/bin/true")
     if starts_early(kernel):
         assert (result["ran"], result["reason"]) == (False, "inputs-failed"), result
-        assert "wait for /early" in result["detail"]
+        assert "wait for /early" in said
     else:
         assert result["ok"], result
