@@ -188,7 +188,6 @@ static int fill_dev(struct resoluto_err *err)
 		{ "/proc/self/fd/1", "/views/dev/stdout" },
 		{ "/proc/self/fd/2", "/views/dev/stderr" },
 	};
-	int r;
 
 	for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
 		if (mknod(nodes[i].path, S_IFCHR | 0666, makedev(nodes[i].major, nodes[i].minor)) <
@@ -201,10 +200,6 @@ static int fill_dev(struct resoluto_err *err)
 	}
 	if (mkdir("/views/dev/pts", 0755) < 0 || mkdir("/views/dev/shm", 01777) < 0)
 		return resoluto_fail(err, -errno, "make the directories of /dev");
-	r = mount_at("devpts", "/views/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
-	             "newinstance,ptmxmode=0666,mode=0620", err);
-	if (r < 0)
-		return r;
 	return mount_at("tmpfs", "/views/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777", err);
 }
 
@@ -229,6 +224,12 @@ static int move_views(struct resoluto_err *err)
 	return r;
 }
 
+static int mount_terminals(struct resoluto_err *err)
+{
+	return mount_at("devpts", "/newroot/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
+	                "newinstance,ptmxmode=0666,mode=0620", err);
+}
+
 int mount_root(const struct disks *disks, struct resoluto_err *err)
 {
 	int r = mount_upper(disks, err);
@@ -237,7 +238,9 @@ int mount_root(const struct disks *disks, struct resoluto_err *err)
 		r = fill_upper(err);
 	if (r == 0)
 		r = mount_overlay(disks, err);
-	return r < 0 ? r : move_views(err);
+	if (r == 0)
+		r = move_views(err);
+	return r < 0 ? r : mount_terminals(err);
 }
 
 int mount_enter_root(struct resoluto_err *err)

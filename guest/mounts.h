@@ -20,9 +20,9 @@ enum {
 /* The image, read-only; independent of the job. */
 int mount_image(const struct disks *disks, struct resoluto_err *err);
 /* What shows the kernel in the root of the program, put together beside it: proc, sys (read-only), cgroup2, a /dev of harmless
- * nodes, shm, pts.  Independent of the image. */
+ * nodes, shm.  Independent of the image and of every driver: /early may be here before these have started. */
 int mount_views(struct resoluto_err *err);
-/* The root of the program at /newroot: overlay of the image and memory (or the scratch disk), the views, etc/hosts and its
+/* The root of the program at /newroot: overlay of the image and memory (or the scratch disk), the views, pts, etc/hosts and its
  * like. */
 int mount_root(const struct disks *disks, struct resoluto_err *err);
 /* Make it the root of this process and of all that come after. */
