@@ -91,6 +91,7 @@ static bool has_init_begun(void)
 	return readlink("/proc/1/exe", target, sizeof(target)) > 0;
 }
 
+/* Looked for again and again: sysfs has nothing to wait on.  PID 1 bounds it. */
 static void await_disks(struct disks *ret_disks)
 {
 	bool is_last = false;

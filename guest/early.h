@@ -26,7 +26,7 @@ struct early {
 
 /* Was this process started by the kernel as /early, before anybody else? */
 bool early_is_meant(const char *argv0);
-/* All of it, as that process; returns its exit code. */
+/* All of it, as that process, which ends in here; returns the exit code where there is nothing to do. */
 int early_main(void);
 /* As PID 1: wait for that process, or make the root here. */
 int early_take(struct early *ret, struct resoluto_err *err);

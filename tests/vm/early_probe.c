@@ -72,6 +72,7 @@ static void be_early(void)
 		pause();
 }
 
+/* For a while, so that a runner that does not wait would find nothing and go on by itself. */
 static void break_off(void)
 {
 	int fd = open("/early.state", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
