@@ -82,9 +82,9 @@ int flatten_write_bytes(struct flatten_writer *writer, const void *bytes, size_t
                         struct resoluto_err *err)
 {
 	writer->done += len;
-	if (writer->progress && writer->done - writer->told >= PROGRESS_STEP) {
+	if (writer->done - writer->told >= PROGRESS_STEP) {
 		writer->told = writer->done;
-		writer->progress(writer->ctx, "squashfs", writer->done, writer->total);
+		caller_tell(writer->caller, "squashfs", writer->done, writer->total);
 	}
 	return writer->sink->write(writer->sink->ctx, bytes, len, err);
 }
@@ -113,8 +113,7 @@ int flatten_write_end(struct flatten_writer *writer, const struct tree *tree,
 		if (r < 0)
 			return r;
 	}
-	if (writer->progress)
-		writer->progress(writer->ctx, "squashfs", writer->done, writer->total);
+	caller_tell(writer->caller, "squashfs", writer->done, writer->total);
 	return writer->sink->write(writer->sink->ctx, zeros, sizeof(zeros), err);
 }
 
@@ -183,6 +182,7 @@ static int open_layer(struct work *work, size_t i, bool hash, struct layer **ret
 		                       .len = layer->len,
 		                       .any_filter = work->options->any_filter,
 		                       .hash = hash,
+		                       .caller = work->options->caller,
 		                       .number = (uint32_t) i };
 
 	if (layer->fd >= 0 && lseek(layer->fd, 0, SEEK_SET) < 0)
@@ -194,10 +194,10 @@ static void tell_reading(struct work *work, const struct layer *layer)
 {
 	uint64_t done = work->packed_before + layer_packed_bytes(layer);
 
-	if (!work->options->progress || done - work->told < PROGRESS_STEP)
+	if (done - work->told < PROGRESS_STEP)
 		return;
 	work->told = done;
-	work->options->progress(work->options->ctx, "flatten", done, work->packed_total);
+	caller_tell(work->options->caller, "flatten", done, work->packed_total);
 }
 
 static int check_digest(const struct flatten_layer *layer, const char *digest,
@@ -360,9 +360,7 @@ int flatten(const struct flatten_options *options, const struct flatten_sink *si
 	CLEANUP(layer_locale_end)
 	struct layer_locale locale __attribute__((unused)) = layer_locale_begin();
 	CLEANUP(work_done) struct work work = { .options = options };
-	struct flatten_writer writer = { .sink = sink,
-		                         .progress = options->progress,
-		                         .ctx = options->ctx };
+	struct flatten_writer writer = { .sink = sink, .caller = options->caller };
 	int r;
 
 	r = read_layers(&work, err);

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "image/caller.h"
 #include "image/tree.h"
 #include "resoluto/err.h"
 
@@ -22,8 +23,6 @@ struct flatten_sink {
 	int (*write)(void *ctx, const void *bytes, size_t len, struct resoluto_err *err);
 	void *ctx;
 };
-
-typedef void flatten_progress_fn(void *ctx, const char *step, uint64_t done, uint64_t total);
 
 struct flatten_layer {
 	int fd; /* a regular file, borrowed; -1: the bytes below */
@@ -40,8 +39,7 @@ struct flatten_options {
 	bool whiteouts;  /* they are OCI layers, not a plain tar */
 	bool any_filter; /* layer.h */
 	bool may_change; /* somebody else may write to the files: compare both passes */
-	flatten_progress_fn *progress; /* NULL: none */
-	void *ctx;
+	const struct caller *caller;
 };
 
 struct flatten_stats {
@@ -55,8 +53,7 @@ int flatten(const struct flatten_options *options, const struct flatten_sink *si
 
 struct flatten_writer {
 	const struct flatten_sink *sink;
-	flatten_progress_fn *progress;
-	void *ctx;
+	const struct caller *caller;
 	uint64_t done, told, total; /* bytes of file contents */
 };
 

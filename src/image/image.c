@@ -37,6 +37,7 @@ enum { SOURCE_MAX = PATH_MAX + 640 }; /* bytes of what skopeo calls a source */
 
 struct job {
 	struct resoluto_image_options options;
+	struct caller caller;  /* of the options */
 	struct config *config; /* owned */
 	struct store store;
 	struct reference reference;
@@ -81,6 +82,9 @@ static int copy_options(struct job *job, const struct resoluto_image_options *op
 	memcpy(&job->options, options,
 	       options->struct_size < sizeof(job->options) ? options->struct_size
 	                                                   : sizeof(job->options));
+	job->caller = (struct caller){ .progress = job->options.progress,
+		                       .is_stopped = job->options.is_stopped,
+		                       .ctx = job->options.ctx };
 	return 0;
 }
 
@@ -104,6 +108,7 @@ static int job_init(struct job *job, const struct resoluto_image_options *option
 	given = job->options.cache_dir;
 	system = given ? NULL : config_system_cache_dir(job->config);
 	r = store_init(&job->store, given ? given : config_cache_dir(job->config), system, err);
+	job->store.caller = &job->caller;
 	return r < 0 ? r : set_platform(job, err);
 }
 
@@ -131,7 +136,7 @@ static int stamp_file(struct job *job, const char *path, struct resoluto_err *er
 static int stamp_directory(struct job *job, struct resoluto_err *err)
 {
 	char digest[DIGEST_SIZE];
-	int r = rootdir_fingerprint(job->reference.path, digest, err);
+	int r = rootdir_fingerprint(job->reference.path, &job->caller, digest, err);
 
 	if (r == 0)
 		snprintf(job->stamp, sizeof(job->stamp), "tree%s %s",
@@ -202,19 +207,6 @@ static int find_cached(struct job *job, struct resoluto_image *ret_image, struct
 	return r < 0 ? r : store_find_image(&job->store, digest, ret_image, err);
 }
 
-static void tell_waiting(void *ctx)
-{
-	const struct job *job = ctx;
-
-	if (job->options.progress)
-		job->options.progress(job->options.ctx, "wait", 0, 0);
-}
-
-static int lock_maker(struct job *job, const char *what, int *ret_fd, struct resoluto_err *err)
-{
-	return store_lock_slot(&job->store, what, tell_waiting, job, ret_fd, err);
-}
-
 /* Name what is in the cache under digest, and hand it out. */
 static int finish(struct job *job, const char *digest, struct resoluto_image *ret_image,
                   struct resoluto_err *err)
@@ -270,8 +262,7 @@ static int flatten_tar(struct job *job, const struct flatten_sink *sink, struct 
 	                                          .layer_count = 1,
 	                                          .any_filter = true,
 	                                          .may_change = true,
-	                                          .progress = job->options.progress,
-	                                          .ctx = job->options.ctx },
+	                                          .caller = &job->caller },
 	               sink, NULL, err);
 }
 
@@ -281,8 +272,7 @@ static int flatten_directory(struct job *job, const struct flatten_sink *sink,
 	char before[STORE_STAMP_MAX];
 	int r;
 
-	r = rootdir_flatten(job->reference.path, sink, job->options.progress, job->options.ctx,
-	                    err);
+	r = rootdir_flatten(job->reference.path, sink, &job->caller, err);
 	if (r < 0)
 		return r;
 	memcpy(before, job->stamp, sizeof(before));
@@ -308,7 +298,7 @@ static int make_plain(struct job *job, char ret_digest[DIGEST_SIZE], struct reso
 	if (r < 0)
 		return r;
 	snprintf(file, sizeof(file), "%s/rootfs.squashfs", part.path);
-	r = squashfs_begin(file, &hashing.writer, err);
+	r = squashfs_begin(file, &job->caller, &hashing.writer, err);
 	if (r == 0)
 		r = job->reference.kind == REFERENCE_TAR ? flatten_tar(job, &sink, err)
 		                                         : flatten_directory(job, &sink, err);
@@ -333,7 +323,7 @@ static int get_plain(struct job *job, struct resoluto_image *ret_image, struct r
 
 	if (!again && find_cached(job, ret_image, NULL) == 0)
 		return 0;
-	r = lock_maker(job, job->key, &slot, err);
+	r = store_lock_slot(&job->store, job->key, &slot, err);
 	if (r < 0)
 		return r;
 	if (!again && find_cached(job, ret_image, NULL) == 0)
@@ -423,11 +413,10 @@ static int write_squashfs(struct job *job, const struct layers *layers, const ch
 	const struct flatten_options options = { .layers = layers->items,
 		                                 .layer_count = layers->count,
 		                                 .whiteouts = true,
-		                                 .progress = job->options.progress,
-		                                 .ctx = job->options.ctx };
+		                                 .caller = &job->caller };
 	int r;
 
-	r = squashfs_begin(file, &writer, err);
+	r = squashfs_begin(file, &job->caller, &writer, err);
 	if (r == 0)
 		r = flatten(&options, &(struct flatten_sink){ squashfs_write, &writer }, NULL, err);
 	return r < 0 ? r : squashfs_end(&writer, err);
@@ -507,8 +496,7 @@ static int fetch(struct job *job, const char *source, bool is_loopback,
 		                 .has_policy = skopeo_policy_exists(),
 		                 .platform = &job->platform,
 		                 .authfile = job->options.authfile,
-		                 .progress = job->options.progress,
-		                 .ctx = job->options.ctx };
+		                 .caller = &job->caller };
 	struct resoluto_image known = { 0 };
 	char digest[DIGEST_SIZE];
 	int r;
@@ -520,7 +508,7 @@ static int fetch(struct job *job, const char *source, bool is_loopback,
 	skopeo.scratch = part.path;
 	r = ask_for_digest(job, &skopeo, digest, err);
 	if (r == 0)
-		r = lock_maker(job, digest, &slot, err);
+		r = store_lock_slot(&job->store, digest, &slot, err);
 	if (r < 0)
 		return r;
 	if (store_find_image(&job->store, digest, &known, NULL) == 0)

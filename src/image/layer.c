@@ -19,6 +19,7 @@ struct layer {
 	struct archive *packed; /* decompresses */
 	struct archive *tar;    /* reads what packed gives */
 	struct digest_state digest;
+	const struct caller *caller;
 	bool hash;
 	bool at_end;       /* of the unpacked bytes */
 	bool is_empty;     /* a blob without a byte */
@@ -80,6 +81,8 @@ static ssize_t next_block(struct layer *layer, const void **ret_bytes)
 	size_t size = 0;
 	la_int64_t offset;
 
+	if (layer->failure == 0)
+		layer->failure = caller_check(layer->caller, &layer->source_err);
 	if (layer->failure < 0)
 		return layer->failure;
 	while (!layer->at_end && size == 0) {
@@ -184,6 +187,7 @@ int layer_open(const struct layer_source *source, struct layer **ret_layer,
 		return r;
 	layer->number = source->number;
 	layer->hash = source->hash;
+	layer->caller = source->caller;
 	digest_begin(&layer->digest);
 	if (open_packed(layer, source) < ARCHIVE_WARN) {
 		r = layer->packed ? packed_failure(layer) : -ENOMEM;

@@ -9,7 +9,8 @@
  * Two libarchive readers, one behind the other, so that the bytes between them can be hashed: the
  * configuration's diff_ids name the unpacked layer, and only they tie an image's contents to its name.
  *
- * Failures: -EBADMSG for what is corrupt, hostile or over a limit, -EIO when the blob cannot be read.
+ * Failures: -EBADMSG for what is corrupt, hostile or over a limit, -EIO when the blob cannot be read,
+ * -ECANCELED when the caller asked to stop.
  */
 
 #include <stdbool.h>
@@ -17,6 +18,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "image/caller.h"
 #include "image/digest.h"
 #include "image/tree.h"
 #include "resoluto/err.h"
@@ -27,7 +29,8 @@ struct layer_source {
 	size_t len;
 	bool any_filter; /* xz and bzip2 too, for tars of people; OCI has gzip and zstd */
 	bool hash;       /* compute the digest of the unpacked bytes */
-	uint32_t number; /* of the layer, from 0 */
+	const struct caller *caller; /* may stop the reading */
+	uint32_t number;             /* of the layer, from 0 */
 };
 
 struct layer;

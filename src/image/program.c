@@ -40,6 +40,21 @@ int program_start(const char *package, const char *const *argv, const struct pro
 	return r;
 }
 
+int program_wait(const char *name, struct proc *proc, const struct caller *caller, int *ret_status,
+                 struct resoluto_err *err)
+{
+	bool is_watched = caller_can_stop(caller) || caller_looks(caller);
+	int r = proc_wait(proc, is_watched ? CALLER_STEP_MS : -1, ret_status);
+	/* Even if it has ended: Ctrl-C ends it too, and how is not what its caller is to read. */
+	int stop = caller_check(caller, err);
+
+	if (stop < 0)
+		return stop;
+	if (r < 0 && r != -ETIMEDOUT)
+		return resoluto_fail(err, r, "wait for %s", name);
+	return r == 0 ? 1 : 0;
+}
+
 /* Behind msg=" in a line of logrus, with its escapes undone. */
 static void copy_message(const char *line, size_t len, struct program_words *words)
 {

@@ -19,7 +19,10 @@
 #include "image/text.h"
 #include "image/tree.h"
 
-enum { COPY_SIZE = 256 * 1024 }; /* bytes of contents moved at once */
+enum {
+	COPY_SIZE = 256 * 1024, /* bytes of contents moved at once */
+	CHECK_STEP = 256,       /* entries of a directory between two looks whether to go on */
+};
 
 /* A file met on the way: name in the open directory dirfd, path from the root. */
 struct found {
@@ -33,6 +36,7 @@ struct scan {
 	dev_t device;
 	int (*visit)(void *ctx, const struct found *found, struct resoluto_err *err);
 	void *ctx;
+	const struct caller *caller;
 };
 
 static int not_dots(const struct dirent *entry)
@@ -103,7 +107,9 @@ static int scan_entries(struct scan *scan, const char *dir, struct strv *subdirs
 			return resoluto_fail(err, -ENAMETOOLONG,
 			                     "'%s' has a path over IMAGE_PATH_MAX (4095 bytes)",
 			                     text_clean(path).text);
-		r = visit_one(scan, fd, name, path, subdirs, err);
+		r = i % CHECK_STEP == 0 ? caller_check(scan->caller, err) : 0;
+		if (r == 0)
+			r = visit_one(scan, fd, name, path, subdirs, err);
 	}
 	return r;
 }
@@ -152,7 +158,8 @@ static int add_to_fingerprint(void *ctx, const struct found *found, struct resol
 	return 0;
 }
 
-int rootdir_fingerprint(const char *path, char ret_digest[DIGEST_SIZE], struct resoluto_err *err)
+int rootdir_fingerprint(const char *path, const struct caller *caller, char ret_digest[DIGEST_SIZE],
+                        struct resoluto_err *err)
 {
 	CLEANUP(fd_close) int root = -1;
 	struct digest_state state;
@@ -164,7 +171,7 @@ int rootdir_fingerprint(const char *path, char ret_digest[DIGEST_SIZE], struct r
 	root = open_root(path, &st, err);
 	if (root < 0)
 		return root;
-	scan = (struct scan){ root, st.st_dev, add_to_fingerprint, &state };
+	scan = (struct scan){ root, st.st_dev, add_to_fingerprint, &state, caller };
 	r = add_to_fingerprint(&state, &(struct found){ root, ".", "", &st }, err);
 	if (r == 0)
 		r = scan_dir(&scan, "", 0, err);
@@ -418,9 +425,10 @@ static int copy_files(struct import *import, struct flatten_writer *writer,
 	return r;
 }
 
-static int import_tree(struct import *import, const struct stat *root, struct resoluto_err *err)
+static int import_tree(struct import *import, const struct stat *root, const struct caller *caller,
+                       struct resoluto_err *err)
 {
-	struct scan scan = { import->root, root->st_dev, add_to_tree, import };
+	struct scan scan = { import->root, root->st_dev, add_to_tree, import, caller };
 	int r;
 
 	r = add_member(import, &(struct found){ import->root, ".", "", root }, err);
@@ -429,12 +437,12 @@ static int import_tree(struct import *import, const struct stat *root, struct re
 	return r < 0 ? r : flatten_check_root(&import->tree, err);
 }
 
-int rootdir_flatten(const char *path, const struct flatten_sink *sink,
-                    flatten_progress_fn *progress, void *ctx, struct resoluto_err *err)
+int rootdir_flatten(const char *path, const struct flatten_sink *sink, const struct caller *caller,
+                    struct resoluto_err *err)
 {
 	CLEANUP(fd_close) int root = -1;
 	CLEANUP(import_done) struct import import = { 0 };
-	struct flatten_writer writer = { .sink = sink, .progress = progress, .ctx = ctx };
+	struct flatten_writer writer = { .sink = sink, .caller = caller };
 	struct stat st;
 	int r;
 
@@ -445,7 +453,7 @@ int rootdir_flatten(const char *path, const struct flatten_sink *sink,
 	import.is_root = geteuid() == 0;
 	r = tree_init(&import.tree) < 0 ? resoluto_fail(err, -ENOMEM, "keep the tree") : 0;
 	if (r == 0)
-		r = import_tree(&import, &st, err);
+		r = import_tree(&import, &st, caller, err);
 	if (r == 0)
 		r = flatten_write_tree(&writer, &import.tree, err);
 	if (r == 0)

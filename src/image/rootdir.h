@@ -16,6 +16,7 @@
 
 /* Names, kinds, owners, modes, sizes and change times of all files, as one digest: no file has changed
  * as long as it is the same. */
-int rootdir_fingerprint(const char *path, char ret_digest[DIGEST_SIZE], struct resoluto_err *err);
-int rootdir_flatten(const char *path, const struct flatten_sink *sink,
-                    flatten_progress_fn *progress, void *ctx, struct resoluto_err *err);
+int rootdir_fingerprint(const char *path, const struct caller *caller, char ret_digest[DIGEST_SIZE],
+                        struct resoluto_err *err);
+int rootdir_flatten(const char *path, const struct flatten_sink *sink, const struct caller *caller,
+                    struct resoluto_err *err);

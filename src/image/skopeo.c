@@ -18,10 +18,7 @@
 #include "image/program.h"
 #include "image/skopeo.h"
 
-enum {
-	POLL_MS = 200,                 /* between two looks at how far a copy is */
-	SUMMARY_MAX = 4 * 1024 * 1024, /* bytes of SKOPEO_SIZES */
-};
+enum { SUMMARY_MAX = 4 * 1024 * 1024 }; /* bytes of SKOPEO_SIZES */
 
 /* How skopeo begins whatever goes wrong with a registry's name. */
 #define NAME_LOOKUP "dial tcp: lookup "
@@ -177,10 +174,13 @@ static uint64_t bytes_in(int dirfd, unsigned depth)
 
 static void tell_copied(const struct skopeo *skopeo, uint64_t total)
 {
-	CLEANUP(fd_close) int fd = open(skopeo->scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CLEANUP(fd_close) int fd = -1;
 
+	if (!caller_looks(skopeo->caller))
+		return;
+	fd = open(skopeo->scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd >= 0)
-		skopeo->progress(skopeo->ctx, "fetch", bytes_in(fd, 2), total);
+		caller_tell(skopeo->caller, "fetch", bytes_in(fd, 2), total);
 }
 
 static int wait_for(const struct skopeo *skopeo, struct proc *proc, bool tell, uint64_t total,
@@ -189,13 +189,12 @@ static int wait_for(const struct skopeo *skopeo, struct proc *proc, bool tell, u
 	struct program_words words;
 	int status = 0, r;
 
-	do {
-		r = proc_wait(proc, tell && skopeo->progress ? POLL_MS : -1, &status);
-		if (r == -ETIMEDOUT)
+	while ((r = program_wait("skopeo", proc, skopeo->caller, &status, err)) == 0) {
+		if (tell)
 			tell_copied(skopeo, total);
-	} while (r == -ETIMEDOUT);
+	}
 	if (r < 0)
-		return resoluto_fail(err, r, "wait for skopeo");
+		return r;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
 	if (WIFSIGNALED(status))
@@ -274,13 +273,12 @@ static uint64_t total_size(const struct skopeo *skopeo)
 
 int skopeo_copy(const struct skopeo *skopeo, const char *target, struct resoluto_err *err)
 {
-	uint64_t total = skopeo->progress ? total_size(skopeo) : 0;
+	uint64_t total = caller_looks(skopeo->caller) ? total_size(skopeo) : 0;
 	int r;
 
-	if (skopeo->progress)
-		skopeo->progress(skopeo->ctx, "fetch", 0, total);
+	caller_tell(skopeo->caller, "fetch", 0, total);
 	r = run(skopeo, SKOPEO_COPY, target, -1, total, err);
-	if (r == 0 && skopeo->progress)
-		skopeo->progress(skopeo->ctx, "fetch", total, total);
+	if (r == 0)
+		caller_tell(skopeo->caller, "fetch", total, total);
 	return r;
 }

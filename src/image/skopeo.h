@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "image/flatten.h"
+#include "image/caller.h"
 #include "image/platform.h"
 #include "image/reference.h"
 #include "resoluto/err.h"
@@ -20,10 +20,9 @@ struct skopeo {
 	bool is_loopback;   /* a registry on this machine: no TLS needed */
 	bool has_policy;    /* a signature policy is configured */
 	const struct platform *platform;
-	const char *authfile;          /* NULL: where skopeo looks by itself */
-	const char *scratch;           /* directory for its temporary files */
-	flatten_progress_fn *progress; /* NULL: none */
-	void *ctx;
+	const char *authfile; /* NULL: where skopeo looks by itself */
+	const char *scratch;  /* directory for its temporary files */
+	const struct caller *caller;
 };
 
 enum skopeo_verb {

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -50,20 +51,25 @@ int squashfs_check(int fd, struct resoluto_err *err)
 	return 0;
 }
 
-int squashfs_begin(const char *path, struct squashfs_writer *ret_writer, struct resoluto_err *err)
+int squashfs_begin(const char *path, const struct caller *caller,
+                   struct squashfs_writer *ret_writer, struct resoluto_err *err)
 {
 	CLEANUP(squashfs_writer_done) struct squashfs_writer writer = SQUASHFS_WRITER_NONE;
 	CLEANUP(fd_close) int to_us = -1;
 	/* lz4: quick to write, and quickest to read in a guest without KVM (docs/design/image.md). */
 	const char *const argv[] = { "tar2sqfs", "--quiet", "--no-skip",       "--compressor",
 		                     "lz4",      "--force", "/proc/self/fd/3", NULL };
+	const struct timeval step = { .tv_usec = CALLER_STEP_MS * 1000 };
 	int pair[2], size = SOCKET_BUFFER, r;
 
+	writer.caller = caller;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return resoluto_fail(err, -errno, "make a socket pair");
 	writer.to_program = pair[0];
 	to_us = pair[1];
 	(void) setsockopt(writer.to_program, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	if (caller_can_stop(caller))
+		(void) setsockopt(writer.to_program, SOL_SOCKET, SO_SNDTIMEO, &step, sizeof(step));
 	writer.log = memfd_create("tar2sqfs-log", MFD_CLOEXEC);
 	if (writer.log < 0)
 		return resoluto_fail(err, -errno, "make a log");
@@ -99,9 +105,11 @@ static int explain_end(struct squashfs_writer *writer, struct resoluto_err *err)
 	int status = 0, r;
 
 	fd_close(&writer->to_program);
-	r = proc_wait(&writer->proc, -1, &status);
+	do {
+		r = program_wait("tar2sqfs", &writer->proc, writer->caller, &status, err);
+	} while (r == 0);
 	if (r < 0)
-		return resoluto_fail(err, r, "wait for tar2sqfs");
+		return r;
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
 	words = program_last_words(writer->log);
@@ -120,14 +128,15 @@ static int send_all(struct squashfs_writer *writer, const char *at, size_t len,
 		ssize_t n = send(writer->to_program, at, len, MSG_NOSIGNAL);
 		int r;
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0) {
+		if (n < 0 && errno != EINTR && errno != EAGAIN) {
 			r = explain_end(writer, err);
 			return r < 0 ? r : resoluto_fail(err, -EIO, "tar2sqfs stopped reading");
 		}
-		at += n;
-		len -= (size_t) n;
+		r = caller_check(writer->caller, err);
+		if (r < 0)
+			return r;
+		at += n > 0 ? n : 0;
+		len -= n > 0 ? (size_t) n : 0;
 	}
 	return 0;
 }

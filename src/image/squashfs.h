@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/proc.h"
+#include "image/caller.h"
 #include "resoluto/err.h"
 
 /* -EBADMSG and a text unless fd is a squashfs 4.0 of which no byte is missing. */
@@ -17,9 +18,10 @@ int squashfs_check(int fd, struct resoluto_err *err);
 
 struct squashfs_writer {
 	struct proc proc;
-	int to_program;     /* owned: a socket, since a pipe would raise SIGPIPE in the caller */
-	int file;           /* owned: what it writes */
-	int log;            /* owned: what the program says */
+	int to_program; /* owned: a socket, since a pipe would raise SIGPIPE in the caller */
+	int file;       /* owned: what it writes */
+	int log;        /* owned: what the program says */
+	const struct caller *caller; /* borrowed: may stop the writing */
 	struct buf pending; /* bytes that are not sent yet: members are small, calls are not */
 };
 
@@ -33,7 +35,8 @@ enum { SQUASHFS_PENDING_MAX = 256 * 1024 }; /* bytes */
 	                           .pending = BUF_INIT(SQUASHFS_PENDING_MAX) })
 
 /* Start writing path, a file that is not there.  -ENOPKG: the program is not installed. */
-int squashfs_begin(const char *path, struct squashfs_writer *ret_writer, struct resoluto_err *err);
+int squashfs_begin(const char *path, const struct caller *caller,
+                   struct squashfs_writer *ret_writer, struct resoluto_err *err);
 /* A sink for flatten.h: ctx is the writer. */
 int squashfs_write(void *ctx, const void *bytes, size_t len, struct resoluto_err *err);
 /* Wait for the program; 0 when the file is complete and on the disk. */

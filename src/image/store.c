@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,7 @@ int store_init(struct store *store, const char *dir, const char *system_dir,
 	int m = snprintf(store->system_dir, sizeof(store->system_dir), "%s",
 	                 system_dir ? system_dir : "");
 
+	store->caller = NULL;
 	if (n <= 0 || n >= STORE_DIR_MAX || m >= STORE_DIR_MAX)
 		return resoluto_fail(err, -ENAMETOOLONG,
 		                     "the cache directory's path is empty or too long");
@@ -293,29 +295,44 @@ int store_open_images(const struct store *store, struct resoluto_err *err)
 	return fd < 0 ? resoluto_fail(err, -errno, "open %s", path) : fd;
 }
 
-static int lock_file(int images, const char *name, int how)
+/* Without an end where nobody can stop it; else a step.  -EWOULDBLOCK: ask again. */
+static int wait_for_lock(const struct store *store, int fd, struct resoluto_err *err)
+{
+	int r = caller_check(store->caller, err);
+
+	if (r < 0)
+		return r;
+	if (caller_can_stop(store->caller)) {
+		(void) poll(NULL, 0, CALLER_STEP_MS);
+		return flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+	}
+	return flock(fd, LOCK_EX) < 0 ? -errno : 0;
+}
+
+/* step, where there is one, tells people of the wait. */
+static int lock_file(const struct store *store, int images, const char *name, const char *step,
+                     struct resoluto_err *err)
 {
 	CLEANUP(fd_close)
 	int fd = openat(images, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	int r;
+	int r = fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
 
-	if (fd < 0)
-		return -errno;
-	do {
-		r = flock(fd, how);
-	} while (r < 0 && errno == EINTR);
-	return r < 0 ? -errno : fd_take(&fd);
+	if (r == -EWOULDBLOCK && step)
+		caller_tell(store->caller, step, 0, 0);
+	while (r == -EWOULDBLOCK || r == -EINTR)
+		r = wait_for_lock(store, fd, err);
+	if (r == -ECANCELED)
+		return r;
+	return r < 0 ? resoluto_fail(err, r, "lock the image cache") : fd_take(&fd);
 }
 
-int store_lock(int images, struct resoluto_err *err)
+int store_lock(const struct store *store, int images, struct resoluto_err *err)
 {
-	int fd = lock_file(images, ".lock", LOCK_EX);
-
-	return fd < 0 ? resoluto_fail(err, fd, "lock the image cache") : fd;
+	return lock_file(store, images, ".lock", NULL, err);
 }
 
-int store_lock_slot(const struct store *store, const char *what, void (*busy)(void *ctx), void *ctx,
-                    int *ret_fd, struct resoluto_err *err)
+int store_lock_slot(const struct store *store, const char *what, int *ret_fd,
+                    struct resoluto_err *err)
 {
 	CLEANUP(fd_close) int images = store_open_images(store, err);
 	char digest[DIGEST_SIZE], name[32];
@@ -328,14 +345,9 @@ int store_lock_slot(const struct store *store, const char *what, void (*busy)(vo
 	slot = strtoul((char[]){ digest_hex(digest)[0], digest_hex(digest)[1], '\0' }, NULL, 16) %
 	       SLOTS;
 	snprintf(name, sizeof(name), ".lock-%02lu", slot);
-	fd = lock_file(images, name, LOCK_EX | LOCK_NB);
-	if (fd == -EWOULDBLOCK) {
-		if (busy)
-			busy(ctx);
-		fd = lock_file(images, name, LOCK_EX);
-	}
+	fd = lock_file(store, images, name, "wait", err);
 	if (fd < 0)
-		return resoluto_fail(err, fd, "lock the image cache");
+		return fd;
 	*ret_fd = fd;
 	return 0;
 }
@@ -355,7 +367,7 @@ int store_part_new(const struct store *store, struct store_part *ret_part, struc
 	if (r < 0)
 		return resoluto_fail(err, r, "get random bytes");
 	/* Under the lock, so that nobody sweeps it before its own lock is held. */
-	lock = store_lock(images, err);
+	lock = store_lock(store, images, err);
 	if (lock < 0)
 		return lock;
 	snprintf(name, sizeof(name), ".part-%s", id);
@@ -363,11 +375,11 @@ int store_part_new(const struct store *store, struct store_part *ret_part, struc
 		return resoluto_fail(err, -errno, "make a directory in %s/images", store->dir);
 	snprintf(part.path, sizeof(part.path), "%s/images/%s", store->dir, name);
 	dir = openat(images, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	part.lock = dir < 0 ? -errno : lock_file(dir, "lock", LOCK_EX | LOCK_NB);
+	part.lock = dir < 0 ? resoluto_fail(err, -errno, "open %s", part.path)
+	                    : lock_file(store, dir, "lock", NULL, err);
 	if (part.lock < 0) {
-		r = part.lock;
 		(void) remove_tree_at(images, name);
-		return resoluto_fail(err, r, "lock %s", part.path);
+		return part.lock;
 	}
 	*ret_part = part;
 	part = STORE_PART_NONE;
@@ -423,7 +435,7 @@ int store_publish(const struct store *store, const char *file, const struct stor
 	json = describe(entry, (uint64_t) st.st_size);
 	if (!json)
 		return resoluto_fail(err, -ENOMEM, "describe the image");
-	lock = store_lock(images, err);
+	lock = store_lock(store, images, err);
 	if (lock < 0)
 		return lock;
 	/* The description goes first and comes last: without it there is no image. */
@@ -450,7 +462,7 @@ int store_set_ref(const struct store *store, const char *key, const char *digest
 
 	if (images < 0)
 		return images;
-	lock = store_lock(images, err);
+	lock = store_lock(store, images, err);
 	if (lock < 0)
 		return lock;
 	r = store_refs_load(store->dir, &refs, err);

@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "image/caller.h"
 #include "image/digest.h"
 #include "image/oci.h"
 #include "resoluto/image.h"
@@ -35,6 +36,8 @@ enum {
 struct store {
 	char dir[STORE_DIR_MAX];        /* ours */
 	char system_dir[STORE_DIR_MAX]; /* ""; none */
+	const struct caller
+		*caller; /* borrowed: told of a wait for another process, which it may stop */
 };
 
 /* system_dir may be NULL. */
@@ -61,10 +64,9 @@ int store_part_new(const struct store *store, struct store_part *ret_part,
                    struct resoluto_err *err);
 void store_part_done(struct store_part *part); /* a cleanup function */
 
-/* Be the only maker of what `what` names (a digest or key) until the descriptor is closed.  busy is called
- * before waiting for somebody else; may be NULL. */
-int store_lock_slot(const struct store *store, const char *what, void (*busy)(void *ctx), void *ctx,
-                    int *ret_fd, struct resoluto_err *err);
+/* Be the only maker of what `what` names (a digest or key) until the descriptor is closed. */
+int store_lock_slot(const struct store *store, const char *what, int *ret_fd,
+                    struct resoluto_err *err);
 
 struct store_entry {
 	const char *digest;

@@ -178,7 +178,7 @@ static int remove_locked(const struct store *store, const char *key, const char 
                          struct resoluto_err *err)
 {
 	CLEANUP(fd_close) int images = store_open_images(store, err);
-	CLEANUP(fd_close) int lock = images < 0 ? -1 : store_lock(images, err);
+	CLEANUP(fd_close) int lock = images < 0 ? -1 : store_lock(store, images, err);
 
 	if (images < 0 || lock < 0)
 		return images < 0 ? images : lock;
@@ -321,7 +321,7 @@ int64_t store_prune(const struct store *store, struct resoluto_err *err)
 {
 	CLEANUP(store_json_release) json_t *refs = NULL;
 	CLEANUP(fd_close) int images = store_open_images(store, err);
-	CLEANUP(fd_close) int lock = images < 0 ? -1 : store_lock(images, err);
+	CLEANUP(fd_close) int lock = images < 0 ? -1 : store_lock(store, images, err);
 	int r;
 
 	if (images < 0 || lock < 0)
@@ -335,7 +335,7 @@ int64_t store_prune(const struct store *store, struct resoluto_err *err)
 void store_sweep(const struct store *store)
 {
 	CLEANUP(fd_close) int images = store_open_images(store, NULL);
-	CLEANUP(fd_close) int lock = images < 0 ? -1 : store_lock(images, NULL);
+	CLEANUP(fd_close) int lock = images < 0 ? -1 : store_lock(store, images, NULL);
 
 	if (lock >= 0)
 		(void) clean_images(images, NULL);

@@ -24,7 +24,7 @@ bool store_refs_have(const json_t *refs, const char *digest);
 /* images/ of our cache, made if it is not there. */
 int store_open_images(const struct store *store, struct resoluto_err *err);
 /* Hold .lock of images/; the descriptor releases it. */
-int store_lock(int images, struct resoluto_err *err);
+int store_lock(const struct store *store, int images, struct resoluto_err *err);
 /* The image of a digest in one cache. */
 int store_load_image(const char *cache_dir, const char *digest, struct resoluto_image *ret_image,
                      struct resoluto_err *err);

@@ -73,6 +73,20 @@ static const char *image_ref_of(const struct run *run)
 	return ref && ref[0] ? ref : DEFAULT_IMAGE;
 }
 
+static void show_image(void *ctx, const char *step, uint64_t done, uint64_t total)
+{
+	const struct run *run = ctx;
+
+	run->options.progress(run->options.ctx, step, done, total);
+}
+
+static bool is_stopped(void *ctx)
+{
+	struct run *run = ctx;
+
+	return stops_asked(&run->idle.stops);
+}
+
 static int find_image(struct run *run, struct resoluto_err *err)
 {
 	const struct resoluto_run_options *options = &run->options;
@@ -81,8 +95,10 @@ static int find_image(struct run *run, struct resoluto_err *err)
 		.pull = options->pull,
 		.platform = options->platform,
 		.authfile = options->authfile,
-		.progress = options->progress,
-		.ctx = options->ctx,
+		/* What nobody looks at need not be found out. */
+		.progress = options->progress ? show_image : NULL,
+		.is_stopped = is_stopped,
+		.ctx = run,
 	};
 	const char *ref = image_ref_of(run);
 

@@ -385,6 +385,37 @@ static void an_image_archive_is_no_root(void)
 	CHECK(strstr(err.text, "oci-archive:"));
 }
 
+/* What it has looked at so far is more than it was to see. */
+static bool has_seen_enough(void *ctx)
+{
+	unsigned *left = ctx;
+
+	return *left == 0 || --*left == 0;
+}
+
+static void its_caller_stops_either_pass(void)
+{
+	CLEANUP(buf_done) struct buf one = layers_make("gzip", lower, 7);
+	struct flatten_layer layer = layer_of(&one, "one");
+	int first = 0, r = -ECANCELED;
+
+	for (unsigned looks = 1; r < 0; looks++) {
+		CLEANUP(buf_done) struct buf stream = BUF_INIT(0);
+		unsigned left = looks;
+		const struct caller caller = { .is_stopped = has_seen_enough, .ctx = &left };
+
+		r = run(&(struct flatten_options){ .layers = &layer,
+		                                   .layer_count = 1,
+		                                   .caller = &caller },
+		        &stream, NULL);
+		CHECK(r == 0 || r == -ECANCELED);
+		CHECK(r == 0 || looks < 100);
+		first += r < 0 && stream.len == 0;
+		CHECK(r == 0 || looks > 1 || first == 1);
+	}
+	CHECK(first > 0);
+}
+
 int main(void)
 {
 	RUN(layers_become_one_stream);
@@ -400,6 +431,7 @@ int main(void)
 	RUN(holes_are_zeros);
 	RUN(names_need_no_locale);
 	RUN(a_failing_sink_ends_it);
+	RUN(its_caller_stops_either_pass);
 	RUN(an_image_archive_is_no_root);
 	return check_done();
 }

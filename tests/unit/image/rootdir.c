@@ -59,8 +59,7 @@ static int keep(void *ctx, const void *bytes, size_t len, struct resoluto_err *e
 static int run(const struct place *place, struct buf *ret_stream, struct resoluto_err *err)
 {
 	*ret_stream = BUF_INIT(64 * 1024 * 1024);
-	return rootdir_flatten(place->dir, &(struct flatten_sink){ keep, ret_stream }, NULL, NULL,
-	                       err);
+	return rootdir_flatten(place->dir, &(struct flatten_sink){ keep, ret_stream }, NULL, err);
 }
 
 static void show(const struct buf *stream, struct buf *ret_text)
@@ -193,8 +192,8 @@ static void what_is_no_directory_is_said(void)
 	struct resoluto_err err = { 0 };
 	char digest[DIGEST_SIZE];
 
-	CHECK(rootdir_fingerprint("/nonexistent/x", digest, &err) == -ENOENT);
-	CHECK(rootdir_fingerprint("/dev/null", digest, &err) == -ENOTDIR);
+	CHECK(rootdir_fingerprint("/nonexistent/x", NULL, digest, &err) == -ENOENT);
+	CHECK(rootdir_fingerprint("/dev/null", NULL, digest, &err) == -ENOTDIR);
 }
 
 static void the_fingerprint_sees_every_change(void)
@@ -205,17 +204,37 @@ static void the_fingerprint_sees_every_change(void)
 
 	place_make(&place);
 	make_tree(&place);
-	CHECK(rootdir_fingerprint(place.dir, before, NULL) == 0);
-	CHECK(rootdir_fingerprint(place.dir, after, NULL) == 0);
+	CHECK(rootdir_fingerprint(place.dir, NULL, before, NULL) == 0);
+	CHECK(rootdir_fingerprint(place.dir, NULL, after, NULL) == 0);
 	CHECK_STR(before, after);
 	CHECK(fchmodat(place.fd, "etc/a", 0700, 0) == 0);
-	CHECK(rootdir_fingerprint(place.dir, after, NULL) == 0);
+	CHECK(rootdir_fingerprint(place.dir, NULL, after, NULL) == 0);
 	CHECK(strcmp(before, after) != 0);
-	CHECK(rootdir_fingerprint(place.dir, before, NULL) == 0);
+	CHECK(rootdir_fingerprint(place.dir, NULL, before, NULL) == 0);
 	fd = openat(place.fd, "etc/empty", O_WRONLY | O_CLOEXEC);
 	CHECK(write(fd, "now it has something", 20) == 20);
-	CHECK(rootdir_fingerprint(place.dir, after, NULL) == 0);
+	CHECK(rootdir_fingerprint(place.dir, NULL, after, NULL) == 0);
 	CHECK(strcmp(before, after) != 0);
+}
+
+static bool yes(void *ctx)
+{
+	return true;
+}
+
+static void its_caller_stops_it(void)
+{
+	CLEANUP(place_done) struct place place;
+	CLEANUP(buf_done) struct buf stream = BUF_INIT(1024);
+	const struct caller caller = { .is_stopped = yes };
+	char digest[DIGEST_SIZE];
+
+	place_make(&place);
+	make_tree(&place);
+	CHECK(rootdir_fingerprint(place.dir, &caller, digest, NULL) == -ECANCELED);
+	CHECK(rootdir_flatten(place.dir, &(struct flatten_sink){ keep, &stream }, &caller, NULL) ==
+	      -ECANCELED);
+	CHECK(stream.len == 0);
 }
 
 int main(void)
@@ -228,5 +247,6 @@ int main(void)
 	RUN(what_cannot_be_read_is_named);
 	RUN(what_is_no_directory_is_said);
 	RUN(the_fingerprint_sees_every_change);
+	RUN(its_caller_stops_it);
 	return check_done();
 }

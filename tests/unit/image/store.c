@@ -323,11 +323,11 @@ static void sweeping_spares_who_lives(void)
 	CHECK(access(living.path, F_OK) < 0);
 }
 
-static void say_waiting(void *ctx)
+static void say_waiting(void *ctx, const char *step, uint64_t done, uint64_t total)
 {
 	int fd = *(int *) ctx;
 
-	CHECK(write(fd, "w", 1) == 1);
+	CHECK(strcmp(step, "wait") == 0 && write(fd, "w", 1) == 1);
 }
 
 static void the_second_maker_waits(void)
@@ -339,13 +339,16 @@ static void the_second_maker_waits(void)
 
 	place_make(&place);
 	CHECK(pipe(pipe_fds) == 0);
-	CHECK(store_lock_slot(&place.store, D1, NULL, NULL, &slot, NULL) == 0);
+	CHECK(store_lock_slot(&place.store, D1, &slot, NULL) == 0);
 	pid = fork();
 	if (pid == 0) {
 		int own = -1;
 
+		const struct caller caller = { .progress = say_waiting, .ctx = &pipe_fds[1] };
+
+		place.store.caller = &caller;
 		close(slot);
-		if (store_lock_slot(&place.store, D1, say_waiting, &pipe_fds[1], &own, NULL) < 0 ||
+		if (store_lock_slot(&place.store, D1, &own, NULL) < 0 ||
 		    write(pipe_fds[1], "g", 1) != 1)
 			_exit(1);
 		_exit(0);
@@ -356,6 +359,28 @@ static void the_second_maker_waits(void)
 	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
 	close(pipe_fds[0]);
 	close(pipe_fds[1]);
+}
+
+static bool at_the_third_look(void *ctx)
+{
+	return ++*(int *) ctx == 3;
+}
+
+static void a_wait_for_another_maker_can_be_stopped(void)
+{
+	CLEANUP(place_done) struct place place;
+	struct caller caller = { .is_stopped = at_the_third_look };
+	int slot = -1, own = -1, looks = 0;
+
+	place_make(&place);
+	CHECK(store_lock_slot(&place.store, D1, &slot, NULL) == 0);
+	caller.ctx = &looks;
+	place.store.caller = &caller;
+	CHECK(store_lock_slot(&place.store, D1, &own, NULL) == -ECANCELED);
+	CHECK(looks == 3 && own == -1);
+	fd_close(&slot);
+	CHECK(store_lock_slot(&place.store, D1, &own, NULL) == 0);
+	fd_close(&own);
 }
 
 static void an_unusable_place_is_said(void)
@@ -392,6 +417,7 @@ int main(void)
 	RUN(the_name_of_a_file_that_is_gone_is_marked_until_it_is_pruned);
 	RUN(sweeping_spares_who_lives);
 	RUN(the_second_maker_waits);
+	RUN(a_wait_for_another_maker_can_be_stopped);
 	RUN(an_unusable_place_is_said);
 	return check_done();
 }
