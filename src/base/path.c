@@ -52,6 +52,27 @@ bool path_next_part(const char **path, struct path_part *ret_part)
 	}
 }
 
+char *path_plain(const char *path)
+{
+	char *plain = malloc(strlen(path) + 1), *end = plain;
+	const char *rest = path;
+	struct path_part part;
+
+	if (!plain)
+		return NULL;
+	if (path[0] == '/')
+		*end++ = '/';
+	while (path_next_part(&rest, &part)) {
+		if (end > plain && end[-1] != '/')
+			*end++ = '/';
+		end = mempcpy(end, part.at, part.len);
+	}
+	if (end == plain && path[0])
+		*end++ = '.';
+	*end = '\0';
+	return plain;
+}
+
 int open_beneath(int dirfd, const char *path, int flags, mode_t mode)
 {
 	struct open_how how = {

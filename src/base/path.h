@@ -29,6 +29,10 @@ struct path_part {
  * behind it; false at the end. */
 bool path_next_part(const char **path, struct path_part *ret_part);
 
+/* Pure: "a/b" of "./a//b/", "." of "./", and of "" still "": one spelling for each path.  ".." and a leading '/'
+ * stay.  free(); NULL: no memory. */
+char *path_plain(const char *path);
+
 /* openat2 beneath dirfd; O_CLOEXEC is added.  mode counts with O_CREAT only. */
 int open_beneath(int dirfd, const char *path, int flags, mode_t mode);
 /* Make path and its parents beneath dirfd; what exists as a directory is fine. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "base/path.h"
 #include "resoluto/version.h"
 #include "sandbox/options.h"
@@ -124,31 +125,85 @@ static int check_labels(const struct resoluto_run_options *options, struct resol
 	return 0;
 }
 
+/* "bin/" is the name "bin"; "./bin" would be one place, and a name is left out wherever it is met. */
+static char *without_slashes(const char *name)
+{
+	size_t len = strlen(name);
+
+	while (len > 1 && name[len - 1] == '/')
+		len--;
+	return strndup(name, len);
+}
+
+/* A list without entries stays as it is: it may say something else than none. */
+static int plain_list(const char *const **list, char *(*spell)(const char *), struct strv *kept)
+{
+	for (const char *const *item = *list; item && *item; item++) {
+		CLEANUP(mem_free) char *text = spell(*item);
+		int r = text ? strv_add(kept, text) : -ENOMEM;
+
+		if (r < 0)
+			return r;
+	}
+	if (kept->count > 0)
+		*list = (const char *const *) kept->items;
+	return 0;
+}
+
+int options_make_plain(struct resoluto_run_options *options, struct options_plain *plain,
+                       struct resoluto_err *err)
+{
+	int r = plain_list(&options->paths, path_plain, &plain->paths);
+
+	if (r == 0)
+		r = plain_list(&options->exclude, without_slashes, &plain->exclude);
+	if (r == 0)
+		r = plain_list(&options->protect, path_plain, &plain->protect);
+	if (r == 0 && options->workdir) {
+		plain->workdir = path_plain(options->workdir);
+		options->workdir = plain->workdir;
+		r = plain->workdir ? 0 : -ENOMEM;
+	}
+	return r < 0 ? resoluto_fail(err, r, "read the options") : 0;
+}
+
+void options_plain_done(struct options_plain *plain)
+{
+	strv_done(&plain->paths);
+	strv_done(&plain->exclude);
+	strv_done(&plain->protect);
+	mem_free(&plain->workdir);
+}
+
 /* A name to leave out: one component. */
 static bool is_name(const char *name)
 {
 	return path_is_beneath(name) && !strchr(name, '/');
 }
 
+static int not_beneath(const char *what, const char *path, struct resoluto_err *err)
+{
+	return resoluto_fail(err, -EINVAL,
+	                     "%s: '%s' is not a path relative to the workspace, without '..'", what,
+	                     path);
+}
+
 static int check_names(const struct resoluto_run_options *options, struct resoluto_err *err)
 {
 	for (const char *const *path = options->paths; path && *path; path++) {
-		if (!path_is_beneath(*path))
-			return resoluto_fail(err, -EINVAL,
-			                     "path: '%s' does not lie beneath the workspace",
-			                     *path);
+		if (!path_is_beneath(*path) && strcmp(*path, ".") != 0)
+			return not_beneath("path", *path, err);
 	}
 	for (const char *const *name = options->exclude; name && *name; name++) {
 		if (!is_name(*name))
 			return resoluto_fail(err, -EINVAL,
-			                     "exclude: '%s' is not the name of a file or directory",
+			                     "exclude: '%s' is not a single name: what has it is "
+			                     "left out wherever it is",
 			                     *name);
 	}
 	for (const char *const *path = options->protect; path && *path; path++) {
 		if (!path_is_beneath(*path))
-			return resoluto_fail(err, -EINVAL,
-			                     "protect: '%s' does not lie beneath the workspace",
-			                     *path);
+			return not_beneath("protect", *path, err);
 	}
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/buf.h"
 #include "resoluto/sandbox.h"
 
 /*
@@ -17,6 +18,17 @@
  */
 int options_copy(void *to, size_t to_size, const void *from, size_t from_size,
                  struct resoluto_err *err);
+
+/* The paths of options in the one spelling that they are checked and compared in ("./a//b/" is "a/b"): what options
+ * then point to is kept here. */
+struct options_plain {
+	struct strv paths, exclude, protect;
+	char *workdir;
+};
+
+int options_make_plain(struct resoluto_run_options *options, struct options_plain *plain,
+                       struct resoluto_err *err);
+void options_plain_done(struct options_plain *plain); /* a cleanup function */
 
 /* -EINVAL with what to change. */
 int options_check(const struct resoluto_run_options *options, struct resoluto_err *err);

@@ -21,6 +21,7 @@
 #include "sandbox/evidence.h"
 #include "sandbox/idle.h"
 #include "sandbox/observer.h"
+#include "sandbox/options.h"
 #include "sandbox/sandbox_internal.h"
 #include "sandbox/verdict.h"
 #include "wire/result.h"
@@ -29,6 +30,7 @@
 
 struct run {
 	struct resoluto_run_options options;
+	struct options_plain plain; /* of the options */
 	const struct sandbox_tuning *tuning;
 	bool is_launch; /* leave once the program has started and has its input */
 	char id[RESOLUTO_ID_MAX + 1];

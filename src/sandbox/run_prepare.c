@@ -11,7 +11,6 @@
 #include "base/random.h"
 #include "sandbox/egress.h"
 #include "sandbox/environment.h"
-#include "sandbox/options.h"
 #include "sandbox/run.h"
 #include "wire/quota.h"
 
@@ -109,6 +108,8 @@ int run_prepare(struct run *run, const struct resoluto_run_options *options,
 	                     err);
 
 	if (r == 0)
+		r = options_make_plain(&run->options, &run->plain, err);
+	if (r == 0)
 		r = run->is_launch ? options_check_launch(&run->options, err)
 		                   : options_check(&run->options, err);
 	if (r < 0)
@@ -151,6 +152,7 @@ void run_done(struct run *run)
 	observer_done(&run->observer);
 	resoluto_image_done(&run->image);
 	place_close(&run->place, run->options.keep_run);
+	options_plain_done(&run->plain);
 	strv_done(&run->file_env);
 	strv_done(&run->env);
 	strv_done(&run->labels);

@@ -504,19 +504,6 @@ static int compare_paths(const void *a, const void *b)
 	return *left - *right;
 }
 
-/* "./a/b/" as "a/b", "." as "". */
-static char *plain_path(const char *path)
-{
-	size_t len;
-
-	while (path[0] == '.' && (path[1] == '/' || path[1] == '\0'))
-		path += 1 + strspn(path + 1, "/");
-	len = strlen(path);
-	while (len > 0 && path[len - 1] == '/' && path[0] != '/')
-		len--;
-	return strndup(path, len);
-}
-
 static int open_parent(struct packer *packer, const char *path, const char **ret_name)
 {
 	struct stat st;
@@ -571,7 +558,7 @@ static int pack_path(struct packer *packer, const char *path)
 static int sort_paths(const char *const *paths, struct strv *ret_sorted)
 {
 	for (; *paths; paths++) {
-		CLEANUP(mem_free) char *path = plain_path(*paths);
+		CLEANUP(mem_free) char *path = path_plain(*paths);
 		int r = path ? strv_add(ret_sorted, path) : -ENOMEM;
 
 		if (r < 0)
@@ -597,7 +584,7 @@ static int pack_paths(struct packer *packer)
 		const char *name;
 		int fd;
 
-		if (!*sorted.items[i])
+		if (strcmp(sorted.items[i], ".") == 0)
 			return pack_all(packer);
 		fd = open_parent(packer, sorted.items[i], &name);
 		if (fd < 0)

@@ -22,7 +22,7 @@
 extern const char *const pack_default_excludes[];
 
 struct pack_options {
-	/* Beneath paths to pack, and all in them; NULL: everything.  Named here, an entry is never excluded
+	/* Beneath paths to pack, and all in them; NULL or ".": everything.  Named here, an entry is never excluded
 	 * itself.  -ENOENT names the missing one. */
 	const char *const *paths;
 	const char *const *excludes; /* names; NULL: pack_default_excludes, an empty list: none */

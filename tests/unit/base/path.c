@@ -128,6 +128,23 @@ static void takes_a_path_apart(void)
 	CHECK(path_next_part(&nothing, &part) && part.len == 3);
 }
 
+static void spells_a_path_plainly(void)
+{
+	static const char *const rows[][2] = {
+		{ "a/b", "a/b" },       { "./a//b/", "a/b" },   { "a/./b/.", "a/b" },
+		{ ".", "." },           { "././/", "." },       { "", "" },
+		{ "/", "/" },           { "//a/.", "/a" },      { "..", ".." },
+		{ "a/../b", "a/../b" }, { ".a/..b", ".a/..b" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char *plain = path_plain(rows[i][0]);
+
+		CHECK_STR(plain, rows[i][1]);
+		free(plain);
+	}
+}
+
 static void opens_beneath(void)
 {
 	int fd;
@@ -504,6 +521,7 @@ int main(void)
 {
 	RUN(knows_what_lies_beneath);
 	RUN(takes_a_path_apart);
+	RUN(spells_a_path_plainly);
 	RUN(opens_beneath);
 	RUN(opens_nothing_outside);
 	RUN(makes_directories_beneath);

@@ -637,6 +637,13 @@ static void of_a_workspace_only_what_was_chosen_is_staged(void)
 	stages(&script, NULL, NULL, dist, "src/dist/d src/x top ");
 	stages(&script, src, x, NULL, "src/build/b src/dist/d ");
 	stages(&script, src, x, x, "src/build/b src/dist/d src/x ");
+	stages(&script, (const char *const[]){ "./src/", NULL }, NULL, NULL, "src/x ");
+	stages(&script, (const char *const[]){ ".", NULL }, NULL, NULL, "src/x top ");
+	stages(&script, NULL, NULL, (const char *const[]){ "dist/", NULL },
+	       "src/dist/d src/x top ");
+	stages(&script, NULL, NULL, (const char *const[]){ "./src//build", NULL },
+	       "src/build/b src/x top ");
+	stages(&script, NULL, (const char *const[]){ "src/", NULL }, NULL, "top ");
 	script_done(&script);
 }
 

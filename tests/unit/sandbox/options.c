@@ -17,11 +17,24 @@ static struct resoluto_run_options good(void)
 	};
 }
 
+/* As a run does it. */
+static int check(const struct resoluto_run_options *options, struct resoluto_err *err)
+{
+	struct resoluto_run_options copy = *options;
+	struct options_plain plain = { 0 };
+	int r = options_make_plain(&copy, &plain, err);
+
+	if (r == 0)
+		r = options_check(&copy, err);
+	options_plain_done(&plain);
+	return r;
+}
+
 static void refused(const struct resoluto_run_options *options, const char *words)
 {
 	struct resoluto_err err = { 0 };
 
-	CHECK(options_check(options, &err) == -EINVAL);
+	CHECK(check(options, &err) == -EINVAL);
 	if (!strstr(err.text, words))
 		CHECK_STR(err.text, words);
 }
@@ -131,9 +144,49 @@ static void places(void)
 	options.paths = NULL;
 	options.exclude = LIST("a/b");
 	refused(&options, "exclude: 'a/b'");
+	options.exclude = LIST("./a");
+	refused(&options, "exclude: './a' is not a single name");
+	options.exclude = LIST(".");
+	refused(&options, "exclude: '.'");
 	options.exclude = NULL;
 	options.protect = LIST("a/../b");
 	refused(&options, "protect: 'a/../b'");
+	options.protect = LIST(".");
+	refused(&options, "protect: '.'");
+	options.protect = NULL;
+	options.paths = LIST("");
+	refused(&options, "path: ''");
+}
+
+static void a_path_has_many_spellings(void)
+{
+	struct resoluto_run_options options = good();
+	struct options_plain plain = { 0 };
+	const char *const *const none = (const char *const[]){ NULL };
+
+	options.workspace = "/w";
+	options.paths = LIST("./src/", ".", "a//b");
+	options.exclude = LIST("bin/", "lib//");
+	options.protect = LIST("build/", "./keep/./dist");
+	options.workdir = "//workspace/./x/";
+	CHECK(check(&options, NULL) == 0);
+	CHECK(options_make_plain(&options, &plain, NULL) == 0);
+	CHECK_STR(options.paths[0], "src");
+	CHECK_STR(options.paths[1], ".");
+	CHECK_STR(options.paths[2], "a/b");
+	CHECK(!options.paths[3]);
+	CHECK_STR(options.exclude[0], "bin");
+	CHECK_STR(options.exclude[1], "lib");
+	CHECK_STR(options.protect[0], "build");
+	CHECK_STR(options.protect[1], "keep/dist");
+	CHECK_STR(options.workdir, "/workspace/x");
+	options_plain_done(&plain);
+	/* An empty list of exclude is not the built-in one. */
+	options = good();
+	options.exclude = none;
+	plain = (struct options_plain){ 0 };
+	CHECK(options_make_plain(&options, &plain, NULL) == 0 && options.exclude == none);
+	options_plain_done(&plain);
 }
 
 static void users(void)
@@ -164,6 +217,8 @@ static void workdirs(void)
 	refused(&options, "workdir: 'relative'");
 	options.workdir = "/a/../b";
 	refused(&options, "workdir: '/a/../b'");
+	options.workdir = "";
+	refused(&options, "workdir: ''");
 }
 
 static void inputs(void)
@@ -239,6 +294,7 @@ int main(void)
 	RUN(a_value_is_never_repeated);
 	RUN(labels);
 	RUN(places);
+	RUN(a_path_has_many_spellings);
 	RUN(users);
 	RUN(workdirs);
 	RUN(inputs);
