@@ -220,8 +220,9 @@ struct resoluto_result {
  *
  * 0 whenever the run was claimed, and then *ret_result tells all, also what went wrong; 1 when it goes
  * on without us (detach_on_hangup), and then *ret_result says which one it is and what was staged;
- * negative when the options are wrong (-EINVAL: nothing was started, err says what to change) or
- * nothing could be started at all.  Release with resoluto_result_free().
+ * negative when the options are wrong (-EINVAL: nothing was started, err says what to change) or the run could
+ * not be claimed (-EEXIST: its id is taken): then *ret_result, where it is not NULL, says only that it was refused.
+ * Release with resoluto_result_free().
  */
 int resoluto_sandbox_run(const struct resoluto_run_options *options,
                          struct resoluto_result **ret_result, struct resoluto_err *err);

@@ -124,6 +124,17 @@ static void report(struct session *session, const struct resoluto_result *result
 		print_timings(result);
 }
 
+/* It could not be claimed: our words, and with --json the result that says that it was refused. */
+static void report_unclaimed(struct session *session, const struct resoluto_result *result,
+                             const struct resoluto_err *err)
+{
+	if (session->args->json && result)
+		(void) output_write_result(&session->output, result);
+	if (session->output.code < 0)
+		print_output_failure(session);
+	failure_print(stderr, session->invocation->path, err);
+}
+
 /* Our terminal has gone, the run has not.  Whoever reads our standard error elsewhere is told. */
 static int report_left(const struct session *session, const struct resoluto_result *result)
 {
@@ -157,10 +168,10 @@ static int run_detached(struct session *session, struct resoluto_run_options *op
 		print_output_failure(session);
 	else if (run && session->has_remarks)
 		print_remarks(result, session->args);
-	else if (!run && result)
+	else if (facts.run_code == 0 && !run)
 		report(session, result);
 	else if (facts.run_code < 0 && facts.run_code != -ECANCELED)
-		failure_print(stderr, session->invocation->path, &err);
+		report_unclaimed(session, result, &err);
 	facts.result = result;
 	facts.output_code = session->output.code;
 	facts.stop_signal = signals_last_stop();
@@ -198,7 +209,7 @@ static int run_session(struct session *session, struct resoluto_run_options *opt
 	else if (session->output.code < 0)
 		print_output_failure(session);
 	else if (facts.run_code != -ECANCELED)
-		failure_print(stderr, session->invocation->path, &err);
+		report_unclaimed(session, result, &err);
 	facts.result = result;
 	facts.output_code = session->output.code;
 	facts.stop_signal = signals_last_stop();

@@ -7,7 +7,7 @@
 
 struct exit_facts {
 	int run_code;                         /* what resoluto_sandbox_run() returned */
-	const struct resoluto_result *result; /* NULL if run_code is negative */
+	const struct resoluto_result *result; /* not asked if run_code is negative */
 	int output_code; /* 0, or the negative errno value that writing the program's output ended with */
 	int stop_signal; /* the last signal that asked us to stop; 0: none */
 };

@@ -59,6 +59,11 @@ struct run {
 int run_prepare(struct run *run, const struct resoluto_run_options *options,
                 struct resoluto_err *err);
 int run_claim(struct run *run, struct resoluto_err *err);
+/* The result of one that could not be claimed; code as it is, or -ENOMEM.  Misuse (-EINVAL) has none. */
+int run_refuse_claim(struct run *run, int code, struct resoluto_result **ret_result,
+                     const struct resoluto_err *why);
+/* Its verdict is that it never started, for this. */
+void run_refuse(struct run *run, int code, const struct resoluto_err *why);
 /* 0, also when the run went wrong: then run->verdict says how.  -ENOMEM. */
 int run_work(struct run *run);
 /* The verdict of how the drive ended and of what the guest wrote. */

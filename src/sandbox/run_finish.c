@@ -16,11 +16,19 @@ enum {
 	WARNING_BYTES_MAX = 512, /* of one */
 };
 
+/* Of a run that was not claimed: of the one it would have had. */
+static const char *runtime_name(const struct run *run)
+{
+	if (run->place.runtime)
+		return run->place.runtime->ops->name;
+	return run->options.backend ? run->options.backend->runtime->ops->name : "microvm";
+}
+
 static int check_evidence(struct run *run)
 {
 	const struct evidence evidence = {
 		.runtime_json = run->outcome.isolation_json,
-		.runtime_name = run->place.runtime->ops->name,
+		.runtime_name = runtime_name(run),
 		.node = run->node.root ? &run->node.result : NULL,
 		.host_boot_id = run->host_boot_id,
 		/* Without a verdict there is nothing to refuse, and the reason for that says more. */
@@ -123,7 +131,7 @@ static int read_egress(struct run *run, struct egress_outcome *ret_outcome, stru
 	struct resoluto_runtime *runtime = run->place.runtime;
 	int r = -ENOENT;
 
-	if (strcmp(runtime->ops->name, "microvm") == 0)
+	if (runtime && strcmp(runtime->ops->name, "microvm") == 0)
 		r = microvm_egress(runtime, run->id, &text, NULL);
 	if (r == -ENOMEM)
 		return r;

@@ -117,13 +117,17 @@ static bool has_run_by_itself(const struct run *run)
 static int launch(struct run *run, const struct resoluto_run_options *options,
                   struct resoluto_result **ret_result, struct resoluto_err *err)
 {
+	struct resoluto_err why = { 0 };
 	bool is_there;
 	int r = run_prepare(run, options, err);
 
-	if (r == 0)
-		r = run_claim(run, err);
 	if (r < 0)
 		return r;
+	r = run_claim(run, &why);
+	if (r < 0) {
+		(void) resoluto_fail(err, r, "%s", why.text);
+		return run_refuse_claim(run, r, ret_result, &why);
+	}
 	r = run_work(run);
 	if (r < 0)
 		return resoluto_fail(err, r, "launch run %s", run->id);
@@ -152,8 +156,11 @@ int sandbox_launch(const struct resoluto_run_options *options, const struct sand
 	attach.backend = run.options.backend;
 	attach.id = memcpy(id, run.id, sizeof(id));
 	run_done(&run);
-	if (r < 0)
+	if (r < 0) {
+		if (ret_result && result)
+			*ret_result = mem_take(&result);
 		return r;
+	}
 	*ret_run = NULL;
 	r = r == 1 ? sandbox_attach(&attach, tuning, ret_run, err) : 0;
 	if (r < 0)

@@ -134,12 +134,21 @@ int run_prepare(struct run *run, const struct resoluto_run_options *options,
 
 int run_claim(struct run *run, struct resoluto_err *err)
 {
-	int r = place_open(&run->place, run->options.backend, run->id, err);
-
-	if (r < 0)
-		return r;
 	run->result = calloc(1, sizeof(*run->result));
-	return run->result ? 0 : resoluto_fail(err, -ENOMEM, "make a result");
+	if (!run->result)
+		return resoluto_fail(err, -ENOMEM, "make a result");
+	return place_open(&run->place, run->options.backend, run->id, err);
+}
+
+int run_refuse_claim(struct run *run, int code, struct resoluto_result **ret_result,
+                     const struct resoluto_err *why)
+{
+	if (code == -EINVAL || code == -ENOMEM)
+		return code;
+	if (run->options.image)
+		run->result->image_ref = strdup(run->options.image);
+	run_refuse(run, code, why);
+	return run_finish(run, ret_result) < 0 ? -ENOMEM : code;
 }
 
 void run_done(struct run *run)

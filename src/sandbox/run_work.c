@@ -33,7 +33,7 @@ static const char *keep_detail(struct run *run, int code, const char *text)
 	return run->detail;
 }
 
-static void refuse(struct run *run, int code, const struct resoluto_err *err)
+void run_refuse(struct run *run, int code, const struct resoluto_err *err)
 {
 	enum reason reason = code == -ENOSPC || code == -EDQUOT ? REASON_STORE_FULL
 	                                                        : REASON_REFUSED;
@@ -389,7 +389,7 @@ int run_work(struct run *run)
 	if (r == 0)
 		r = compose(run, &why);
 	if (r < 0) {
-		refuse(run, r, &why);
+		run_refuse(run, r, &why);
 		return 0;
 	}
 	r = drive_once_more(run, &why);
@@ -401,7 +401,7 @@ int run_work(struct run *run)
 	if (r < 0 && run->was_launched)
 		broke_off(run, r, &why);
 	else if (r < 0)
-		refuse(run, r, &why);
+		run_refuse(run, r, &why);
 	else if (run->outcome.has_left)
 		run->verdict = (struct verdict){ .ran = run->observer.has_started, .detail = "" };
 	return r < 0 || run->outcome.has_left ? 0 : collect(run);

@@ -15,12 +15,16 @@ int sandbox_run(const struct resoluto_run_options *options, const struct sandbox
 		.idle = IDLE_NONE,
 		.start_ms = clock_mono_ms(),
 	};
+	struct resoluto_err why = { 0 };
 	int r = run_prepare(&run, options, err);
 
-	if (r == 0)
-		r = run_claim(&run, err);
 	if (r < 0)
 		return r;
+	r = run_claim(&run, &why);
+	if (r < 0) {
+		(void) resoluto_fail(err, r, "%s", why.text);
+		return run_refuse_claim(&run, r, ret_result, &why);
+	}
 	r = run_work(&run);
 	if (r == 0 && run.outcome.has_left) {
 		r = run_let_go(&run, err);

@@ -650,6 +650,20 @@ def test_images_have_names_until_they_are_removed(sandbox, tmp_path):
 
 # what the machine lacks
 
+@pytest.mark.parametrize("env, words", [
+    ({"RESOLUTO_LIBEXEC_DIR": "/no/such"}, "resoluto-shim"),
+    ({"RESOLUTO_LOCAL_QEMU": "", "PATH": "/no/such"}, "qemu-system"),
+    ({"RESOLUTO_LOCAL_ENV": "/dev/null/x"}, "/dev/null/x"),
+], ids=["shim", "QEMU", "configuration"])
+@pytest.mark.parametrize("how", [[], ["--detach"]], ids=["run", "detach"])
+def test_what_cannot_be_claimed_is_refused_in_json_too(as_json, sandbox, env, words, how):
+    result, code, err = as_json(*how, "--id", "unclaimed", "--", "true", env=env)
+    assert code == 125 and words in err.decode()
+    assert (result["run_id"], result["disposition"], result["reason"]) == ("unclaimed", "refused", "refused")
+    assert (result["ran"], result["exit_code"], result["isolation"]["own_kernel"]) == (False, 1, None)
+    assert sandbox.runs() == []
+
+
 @pytest.mark.parametrize("variable", ["RESOLUTO_LOCAL_KERNEL", "RESOLUTO_LOCAL_INITRD", "RESOLUTO_LOCAL_QEMU"])
 def test_a_file_that_is_not_there(sandbox, variable):
     check_failed(sandbox.run("run", "--", "true", env={variable: "/no/such/file"}), 125, "/no/such/file",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run leaves no process, mount, socket or file behind, however it ends."""
 import ctypes
+import json
 import os
 import pathlib
 import signal
@@ -132,6 +133,8 @@ def test_a_second_run_with_the_same_id_is_refused_and_harms_nobody(sandbox):
     again = sandbox.run("run", "--id", "left-twice", "--", "/bin/true")
     assert again.returncode == 125
     assert b"left-twice" in again.stderr and b"already" in again.stderr
+    again = sandbox.run("run", "--json", "--id", "left-twice", "--", "/bin/true")
+    assert again.returncode == 125 and json.loads(again.stdout)["disposition"] == "refused"
     run.send_signal(signal.SIGTERM)
     run.communicate(timeout=60)
     assert sandbox.runs() == []

@@ -161,6 +161,32 @@ static void a_refusal_of_the_library_is_misuse_or_failure(void)
 	CHECK_STR(b.errors, "resoluto-sandbox: run: open the kernel: No such file or directory\n");
 }
 
+static void the_json_of_what_was_not_claimed_is_its_refusal(void)
+{
+	CLEANUP(captured_done) struct captured a = { 0 }, b = { 0 }, c = { 0 };
+	static const char said[] = "resoluto-sandbox: run: there is a run 'x' already\n";
+	const struct fake_api taken = { .run_code = -EEXIST,
+		                        .part_code = -EEXIST,
+		                        .run_text = "there is a run 'x' already",
+		                        .is_refused = true,
+		                        .result = { .disposition = RESOLUTO_REFUSED },
+		                        .json = "{\"schema\": 1}" };
+
+	script(taken);
+	a = MAIN("run", "--json", "--id=x", "--", "prog");
+	CHECK(a.code == 125);
+	CHECK_STR(a.out, "{\"schema\": 1}\n");
+	CHECK_STR(a.errors, said);
+	b = MAIN("run", "--id=x", "--", "prog");
+	CHECK(b.code == 125);
+	CHECK_STR(b.out, "");
+	CHECK_STR(b.errors, said);
+	c = MAIN("run", "--detach", "--json", "--id=x", "--", "prog");
+	CHECK(c.code == 125);
+	CHECK_STR(c.out, "{\"schema\": 1}\n");
+	CHECK_STR(c.errors, said);
+}
+
 static void timings_are_printed_where_asked_for(void)
 {
 	CLEANUP(captured_done) struct captured captured = { 0 };
@@ -535,6 +561,7 @@ int main(void)
 	RUN(json_is_all_there_is);
 	RUN(a_failed_sandbox_is_125_and_says_why_even_when_quiet);
 	RUN(a_refusal_of_the_library_is_misuse_or_failure);
+	RUN(the_json_of_what_was_not_claimed_is_its_refusal);
 	RUN(timings_are_printed_where_asked_for);
 	RUN(a_reader_that_goes_away_stops_the_run);
 	RUN(output_that_cannot_be_written_is_a_failure);

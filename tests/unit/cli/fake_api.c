@@ -39,9 +39,10 @@ int resoluto_sandbox_run(const struct resoluto_run_options *options,
 		options->progress(options->ctx, "boot", 0, 0);
 	stream(options, false, fake_api.out);
 	stream(options, true, fake_api.errors);
+	if (fake_api.run_code >= 0 || fake_api.is_refused)
+		*ret_result = &fake_api.result;
 	if (fake_api.run_code < 0)
 		return resoluto_fail(err, fake_api.run_code, "%s", fake_api.run_text);
-	*ret_result = &fake_api.result;
 	return fake_api.run_code;
 }
 
@@ -71,6 +72,8 @@ int resoluto_run_launch(const struct resoluto_run_options *options, struct resol
 
 	record(options);
 	fake_api.launched++;
+	if (fake_api.is_refused)
+		*ret_result = &fake_api.result;
 	if (r < 0)
 		return r;
 	*ret_run = fake_api.never_starts ? NULL : &the_run;

@@ -26,6 +26,7 @@ struct fake_api {
 	int image_code; /* of every image call */
 	int part_code; /* of launch, drive (1: it goes on), collect, signal, destroy, list, sweep */
 	bool never_starts; /* launch: only a result */
+	bool is_refused;   /* run and launch: a result although their code is negative */
 	enum resoluto_run_state state;
 	bool plays_piece; /* drive: one piece of output, "a\n" of stderr, number 5, to on_event */
 	struct host_kvm kvm;

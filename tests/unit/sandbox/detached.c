@@ -315,7 +315,9 @@ static void an_id_is_launched_once(void)
 	run = launch(&script);
 	options = options_of(&script);
 	CHECK(sandbox_launch(&options, &tuning, &second, &result, NULL) == -EEXIST);
-	CHECK(!second && !result && script.fake.alive == 1);
+	CHECK(!second && result && script.fake.alive == 1);
+	CHECK(result->disposition == RESOLUTO_REFUSED && !result->ran);
+	resoluto_result_free(result);
 	destroy(run);
 	end(&script);
 }

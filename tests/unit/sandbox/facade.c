@@ -1333,9 +1333,16 @@ static void an_id_is_used_once(void)
 	CHECK(resoluto_conduit_put_bytes(script.conduit, "run/r1/x", "x", 1, NULL) == 0);
 	CHECK(resoluto_conduit_put_bytes(script.conduit, "run/r10/x", "x", 1, NULL) == 0);
 	options = options_of(&script);
-	CHECK(sandbox_run(&options, &tuning, &result, &err) == -EEXIST && !result);
+	options.image = "asked-for";
+	CHECK(sandbox_run(&options, &tuning, &result, &err) == -EEXIST && result);
 	CHECK(strstr(err.text, "'r1'") &&
 	      objects_in(script.conduit) == 2); /* what was there is left alone */
+	failed(result, RESOLUTO_REFUSED, "refused", 1);
+	CHECK_STR(result->run_id, "r1");
+	CHECK_STR(result->image_ref, "asked-for");
+	CHECK(!result->ran && strstr(result->detail, "'r1'"));
+	resoluto_result_free(result);
+	options.image = NULL;
 	options.id = "r";
 	resoluto_result_free(run(&options));
 	CHECK(resoluto_conduit_delete_prefix(script.conduit, "run", NULL) == 2);
