@@ -7,6 +7,8 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "image/platform.h"
+#include "image/reference.h"
 #include "resoluto/version.h"
 #include "sandbox/options.h"
 #include "wire/contract.h"
@@ -332,6 +334,22 @@ static int check_backend(const struct resoluto_run_options *options, struct reso
 	return resoluto_fail(err, -EINVAL, "backend '%s' is unknown: there is 'local'", name);
 }
 
+/* What a backend of the caller's takes for a reference is its own. */
+static int check_image(const struct resoluto_run_options *options, struct resoluto_err *err)
+{
+	struct reference reference;
+	struct platform platform;
+	int r = 0;
+
+	if (options->backend)
+		return 0;
+	if (options->image && options->image[0])
+		r = reference_parse(options->image, &reference, err);
+	if (r == 0 && options->platform)
+		r = platform_parse(options->platform, "", &platform, err);
+	return r < 0 ? resoluto_fail_in(err, r, "image") : 0;
+}
+
 static int check_all(const struct resoluto_run_options *options, struct resoluto_err *err)
 {
 	int r = check_programs(options, err);
@@ -340,6 +358,8 @@ static int check_all(const struct resoluto_run_options *options, struct resoluto
 		r = check_env(options, err);
 	if (r == 0)
 		r = check_labels(options, err);
+	if (r == 0)
+		r = check_image(options, err);
 	if (r == 0)
 		r = check_workspace(options, err);
 	if (r == 0)

@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/path.h"
 #include "base/random.h"
+#include "runtime/microvm/microvm.h"
 #include "sandbox/egress.h"
 #include "sandbox/environment.h"
 #include "sandbox/run.h"
@@ -24,6 +26,32 @@ static int open_dir(const char *what, const char *path, int *ret_fd, struct reso
 	return resoluto_fail(err, -EINVAL, "%s %s: %s", what, path, strerrordesc_np(errno));
 }
 
+/* What cannot be read on the way to it is told as everything else in the workspace that cannot. */
+static int check_path(const struct run *run, const char *path, struct resoluto_err *err)
+{
+	CLEANUP(fd_close) int parent = -1;
+	struct stat st;
+	const char *name;
+
+	if (strcmp(path, ".") == 0)
+		return 0;
+	parent = open_parent_beneath(run->workspace_fd, path, false, 0, &name);
+	if (parent == -ENOENT || parent == -ENOTDIR ||
+	    (parent >= 0 && fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT))
+		return resoluto_fail(err, -EINVAL, "path: there is no '%s' in the workspace %s",
+		                     path, run->options.workspace);
+	return 0;
+}
+
+static int check_paths(const struct run *run, struct resoluto_err *err)
+{
+	int r = 0;
+
+	for (const char *const *path = run->options.paths; r == 0 && path && *path; path++)
+		r = check_path(run, *path, err);
+	return r;
+}
+
 static int open_workspace(struct run *run, struct resoluto_err *err)
 {
 	const char *path = run->options.workspace;
@@ -37,7 +65,13 @@ static int open_workspace(struct run *run, struct resoluto_err *err)
 	if (faccessat(run->workspace_fd, ".", R_OK | X_OK, AT_EACCESS) < 0)
 		return resoluto_fail(err, -EINVAL, "workspace %s: %s", path,
 		                     strerrordesc_np(errno));
-	return 0;
+	return check_paths(run, err);
+}
+
+/* Only where the machine will be one of this host. */
+static int check_resources(const struct run *run, struct resoluto_err *err)
+{
+	return run->options.backend ? 0 : microvm_check_resources(&run->options.resources, err);
 }
 
 /* Now rather than behind the run: a place that cannot be written would lose the outputs. */
@@ -112,6 +146,8 @@ int run_prepare(struct run *run, const struct resoluto_run_options *options,
 	if (r == 0)
 		r = run->is_launch ? options_check_launch(&run->options, err)
 		                   : options_check(&run->options, err);
+	if (r == 0)
+		r = check_resources(run, err);
 	if (r < 0)
 		return r;
 	run->options.quotas = quota_limits(&run->options.quotas);

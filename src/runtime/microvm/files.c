@@ -141,6 +141,14 @@ static int run_mkfs(const char *mkfs, int fd, struct buf *complaint, struct reso
 	             : 0;
 }
 
+int scratch_check(uint64_t size, struct resoluto_err *err)
+{
+	if (size >= SCRATCH_MIN)
+		return 0;
+	return resoluto_fail(err, -EINVAL, "disk: a scratch disk has at least %d MiB",
+	                     SCRATCH_MIN >> 20);
+}
+
 int scratch_build(int dirfd, uint64_t size, int *ret_fd, struct resoluto_err *err)
 {
 	CLEANUP(fd_close) int fd = -1;
@@ -152,9 +160,9 @@ int scratch_build(int dirfd, uint64_t size, int *ret_fd, struct resoluto_err *er
 		return resoluto_fail(
 			err, -ENOENT,
 			"mkfs.ext4 is missing, which a scratch disk needs; install e2fsprogs");
-	if (size < SCRATCH_MIN)
-		return resoluto_fail(err, -EINVAL, "a scratch disk has at least %d MiB",
-		                     SCRATCH_MIN >> 20);
+	r = scratch_check(size, err);
+	if (r < 0)
+		return r;
 	fd = file_without_name(dirfd, size, err);
 	if (fd < 0)
 		return resoluto_fail_in(err, fd, "make the scratch disk");

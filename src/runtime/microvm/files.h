@@ -15,6 +15,8 @@ int file_without_name(int dirfd, uint64_t size, struct resoluto_err *err);
 int file_in_memory(const char *name, const void *bytes, size_t len, struct resoluto_err *err);
 /* The same file again with other flags. */
 int reopen_fd(int fd, int flags);
+/* Can a scratch disk have this size?  -EINVAL says which it can. */
+int scratch_check(uint64_t size, struct resoluto_err *err);
 /*
  * A scratch disk of size bytes in dirfd, formatted as ext4.  *ret_fd is open for reading and
  * writing.

@@ -32,6 +32,7 @@
 #include "runtime/microvm/inbox.h"
 #include "runtime/microvm/job.h"
 #include "runtime/microvm/kernel.h"
+#include "runtime/microvm/microvm.h"
 #include "runtime/microvm/run.h"
 #include "runtime/microvm/shim_config.h"
 #include "runtime/microvm/tsc.h"
@@ -166,6 +167,20 @@ static int check_accel(const struct microvm *microvm, struct shim_config *config
 		return resoluto_fail(err, -EINVAL, "RESOLUTO_LOCAL_ACCEL=%s is neither kvm nor tcg",
 		                     microvm->accel);
 	return config->accel == ACCEL_KVM ? check_kvm(config, err) : 0;
+}
+
+int microvm_check_resources(const struct resoluto_resources *resources, struct resoluto_err *err)
+{
+	struct host_memory memory;
+	struct machine_size size;
+	int r = host_memory(&memory, err);
+
+	if (r == 0)
+		r = machine_size_from(resources->memory_bytes, resources->cpu_milli, memory.total,
+		                      &size, err);
+	if (r < 0 || resources->disk_bytes == 0)
+		return r;
+	return scratch_check(resources->disk_bytes, err);
 }
 
 static int check_size(const struct resoluto_launch_spec *spec, const struct host_memory *memory,

@@ -32,6 +32,9 @@ int microvm_open(struct resoluto_runtime *runtime, const char *id, char **ret_pa
 /* Whether somebody has removed the run that this handle is attached to. */
 bool microvm_is_removed(const struct resoluto_handle *handle);
 
+/* Before there is a runtime.  -EINVAL: no machine of this host can be made so. */
+int microvm_check_resources(const struct resoluto_resources *resources, struct resoluto_err *err);
+
 /* A runtime for runs that are there: it needs no QEMU, and launch returns -EOPNOTSUPP. */
 int microvm_reader_new(const char *state_dir, struct resoluto_runtime **ret_runtime,
                        struct resoluto_err *err);

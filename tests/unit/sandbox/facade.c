@@ -1281,11 +1281,10 @@ static void a_workspace_that_cannot_be_read_is_refused(void)
 	script_done(&script);
 }
 
-static void a_path_that_is_missing_is_refused_and_named(void)
+static void a_path_that_is_missing_is_misuse_and_named(void)
 {
 	struct script script;
 	struct resoluto_run_options options;
-	struct resoluto_result *result;
 	char *path;
 
 	script_init(&script, "memory://");
@@ -1293,10 +1292,9 @@ static void a_path_that_is_missing_is_refused_and_named(void)
 	options = options_of(&script);
 	options.workspace = path;
 	options.paths = (const char *const[]){ "src/missing", NULL };
-	result = run(&options);
-	failed(result, RESOLUTO_REFUSED, "refused", 1);
-	CHECK(strstr(result->detail, "src/missing") && script.fake.launches == 0);
-	resoluto_result_free(result);
+	misuse(&script, &options, "there is no 'src/missing' in the workspace");
+	file_in(&script, "ws/src", "no directory");
+	misuse(&script, &options, "there is no 'src/missing' in the workspace");
 	free(path);
 	script_done(&script);
 }
@@ -1475,7 +1473,7 @@ int main(void)
 	RUN(stdin_reaches_the_sandbox);
 	RUN(what_is_wrong_is_said_before_anything_starts);
 	RUN(a_workspace_that_cannot_be_read_is_refused);
-	RUN(a_path_that_is_missing_is_refused_and_named);
+	RUN(a_path_that_is_missing_is_misuse_and_named);
 	RUN(a_launch_that_fails_is_refused);
 	RUN(an_id_is_used_once);
 	RUN(an_id_that_another_run_took_meanwhile);

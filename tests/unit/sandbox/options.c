@@ -189,6 +189,25 @@ static void a_path_has_many_spellings(void)
 	options_plain_done(&plain);
 }
 
+static void images(void)
+{
+	struct resoluto_run_options options = good();
+
+	options.image = "UPPER";
+	refused(&options, "image: 'UPPER' is no image reference");
+	options.image = "name@sha256:zz";
+	refused(&options, "image: 'name@sha256:zz'");
+	/* Others have references of their own. */
+	options.backend = (const struct resoluto_backend *) &options;
+	CHECK(check(&options, NULL) == 0);
+	options = good();
+	options.platform = "win";
+	refused(&options, "platform 'win' is not linux/ARCH");
+	options.platform = "linux/arm64/v8";
+	options.image = "localhost:5000/x:1";
+	CHECK(check(&options, NULL) == 0);
+}
+
 static void users(void)
 {
 	static const char *const roots[] = { "root", "0", "0:0", "00", "root:users", "0:1000" };
@@ -295,6 +314,7 @@ int main(void)
 	RUN(labels);
 	RUN(places);
 	RUN(a_path_has_many_spellings);
+	RUN(images);
 	RUN(users);
 	RUN(workdirs);
 	RUN(inputs);
