@@ -130,16 +130,17 @@ void failure_print_text(FILE *out, const char *words)
 	fprintf(out, "%s: %s\n", PROGRAM_NAME, text_string(&text));
 }
 
-/* What to do, where the sandbox tells only what happened (names of src/wire/reason.h). */
+/* What to do, where the sandbox tells only what happened (names of src/wire/reason.h): not where its first words
+ * show that it knows better. */
 static const struct {
-	const char *reason, *remedy;
+	const char *reason, *remedy, *more;
 } remedies[] = {
-	{ "out-of-memory", "raise --memory" },
-	{ "guest-disk-full", "raise --memory, or give it a --disk" },
-	{ "store-full", "free space, or set RESOLUTO_STATE_DIR to a place that has some" },
-	{ "silent", "raise --dead-after if the program may be silent for longer" },
-	{ "deadline", "raise --deadline if the program may take longer" },
-	{ "arguments-too-large", "pass large data in the workspace or by --stdin" },
+	{ "out-of-memory", "raise --memory", "" },
+	{ "guest-disk-full", "raise --memory", ", or give it a --disk" },
+	{ "store-full", "free space", ", or set RESOLUTO_STATE_DIR to a place that has some" },
+	{ "silent", "raise --dead-after", " if the program may be silent for longer" },
+	{ "deadline", "raise --deadline", " if the program may take longer" },
+	{ "arguments-too-large", "pass large data", " in the workspace or by --stdin" },
 };
 
 static void add_remedy(struct text *text, const char *reason)
@@ -147,7 +148,7 @@ static void add_remedy(struct text *text, const char *reason)
 	for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++) {
 		if (strcmp(remedies[i].reason, reason) == 0 &&
 		    !strstr(text_string(text), remedies[i].remedy))
-			text_addf(text, "; %s", remedies[i].remedy);
+			text_addf(text, "; %s%s", remedies[i].remedy, remedies[i].more);
 	}
 }
 

@@ -660,6 +660,18 @@ static int get(struct job *job, struct resoluto_image *ret_image, struct resolut
 
 /* -- what image.h has -- */
 
+static int explain_full(const struct job *job, int code, struct resoluto_err *err)
+{
+	const struct resoluto_err why = err ? *err : (struct resoluto_err){ 0 };
+
+	if (code != -ENOSPC && code != -EDQUOT)
+		return code;
+	return resoluto_fail(
+		err, code,
+		"%.200s; free space in %.200s, or set RESOLUTO_CACHE_DIR to a place that has some",
+		why.text, job->store.dir);
+}
+
 static int get_named(struct job *job, const char *ref, const struct resoluto_image_options *options,
                      struct resoluto_image *ret_image, struct resoluto_err *err)
 {
@@ -673,7 +685,7 @@ static int get_named(struct job *job, const char *ref, const struct resoluto_ima
 		return r;
 	r = get(job, &image, err);
 	if (r < 0)
-		return resoluto_fail_in(err, r, "image %.200s", ref);
+		return resoluto_fail_in(err, explain_full(job, r, err), "image %.200s", ref);
 	image.ref = strdup(ref);
 	if (!image.ref)
 		return resoluto_fail(err, -ENOMEM, "image %.200s", ref);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run_work.c - image, staging, drive, outputs; failures become a verdict. */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,10 +34,25 @@ static const char *keep_detail(struct run *run, int code, const char *text)
 	return run->detail;
 }
 
+static __attribute__((format(printf, 2, 3))) void add_detail(struct run *run, const char *format,
+                                                             ...)
+{
+	size_t len = strlen(run->detail);
+	va_list args;
+
+	va_start(args, format);
+	(void) vsnprintf(run->detail + len, sizeof(run->detail) - len, format, args);
+	va_end(args);
+}
+
+static bool is_full(int code)
+{
+	return code == -ENOSPC || code == -EDQUOT;
+}
+
 void run_refuse(struct run *run, int code, const struct resoluto_err *err)
 {
-	enum reason reason = code == -ENOSPC || code == -EDQUOT ? REASON_STORE_FULL
-	                                                        : REASON_REFUSED;
+	enum reason reason = is_full(code) ? REASON_STORE_FULL : REASON_REFUSED;
 
 	if (code == -ECANCELED)
 		run->verdict = verdict_refused(RESOLUTO_STOPPED, REASON_SIGNAL,
@@ -49,7 +65,7 @@ void run_refuse(struct run *run, int code, const struct resoluto_err *err)
 /* The drive itself failed: a callback of the caller's, its input, or the store. */
 static void broke_off(struct run *run, int code, const struct resoluto_err *err)
 {
-	enum reason reason = code == -ENOSPC ? REASON_STORE_FULL : REASON_STORE_FAILED;
+	enum reason reason = is_full(code) ? REASON_STORE_FULL : REASON_STORE_FAILED;
 	bool ran = run->observer.has_started;
 
 	if (run->observer.was_cancelled)
@@ -324,11 +340,16 @@ static bool lacks_outputs(const struct run *run, bool has_archive)
 /* Over a quota the run counts as stopped, however its program had ended. */
 static void spoil(struct run *run, int code, enum quota over, const struct resoluto_err *why)
 {
-	enum reason reason = code == -ENOSPC ? REASON_STORE_FULL : REASON_BAD_OUTPUT;
+	enum reason reason = is_full(code) ? REASON_STORE_FULL : REASON_BAD_OUTPUT;
 
 	if (over != QUOTA_NONE)
 		reason = REASON_QUOTA;
-	verdict_spoil(&run->verdict, reason, keep_detail(run, code, why->text));
+	(void) keep_detail(run, code, why->text);
+	if (reason == REASON_STORE_FULL)
+		add_detail(run, "; free space in %s",
+		           run->options.output_dir ? run->options.output_dir
+		                                   : run->options.workspace);
+	verdict_spoil(&run->verdict, reason, run->detail);
 	if (over == QUOTA_NONE)
 		return;
 	run->verdict.disposition = RESOLUTO_STOPPED;

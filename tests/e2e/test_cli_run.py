@@ -727,13 +727,28 @@ def test_a_cache_that_is_full(sandbox, tmp_path):
 
 
 @needs_root
+def test_the_place_that_is_full_is_named(sandbox, tmp_path):
+    cache, out = tmp_path / "cache", tmp_path / "out"
+    cache.mkdir()
+    out.mkdir()
+    path = tar_of(tmp_path / "large.tar", ("large", tarfile.REGTYPE, os.urandom(16 * MIB)))
+    done, _ = in_small_places(sandbox, 4, {"RESOLUTO_CACHE_DIR": cache}, ["run", "--image", f"tar:{path}", "--", "true"])
+    check_failed(done, 125, f"free space in {cache}, or set RESOLUTO_CACHE_DIR")
+    assert b"STATE_DIR" not in done.stderr
+    done, _ = in_small_places(sandbox, 4, {"OUT": out}, [
+        "run", "--output", "large", "--output-dir", out, "--", *shell("head -c 16000000 /dev/urandom >large")])
+    check_failed(done, 125, "store-full", "No space left on device", f"free space in {out}")
+    assert b"STATE_DIR" not in done.stderr
+
+
+@needs_root
 def test_a_conduit_that_is_full(sandbox, tmp_path):
     state = tmp_path / "state"
     state.mkdir(mode=0o700)
     done, left = in_small_places(sandbox, 8, {"RESOLUTO_STATE_DIR": state},
                                  ["run", "--", *shell("head -c 100000000 /dev/zero | tr '\\0' x; echo the end")])
     assert done.returncode == 125, done.stderr[-500:]
-    assert b"store-full" in done.stderr
+    assert b"store-full" in done.stderr and b"free space, or set RESOLUTO_STATE_DIR" in done.stderr
     assert not [name for name in left if "/runs/" in name], left
 
 
