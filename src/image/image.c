@@ -198,13 +198,36 @@ static int locate(struct job *job, struct resoluto_err *err)
 
 /* -- the cache -- */
 
+/* What it was made from, the cache knows of no name; a registry's is fetched again by itself. */
+static int explain_damage(const struct job *job, struct resoluto_err *err)
+{
+	const struct resoluto_err why = err ? *err : (struct resoluto_err){ 0 };
+	const char *name = job->reference.name;
+
+	if (job->reference.kind == REFERENCE_REGISTRY)
+		return resoluto_fail(err, -EBADMSG, "%.300s; image pull %.200s makes it again",
+		                     why.text, name);
+	return resoluto_fail(err, -EBADMSG,
+	                     "%.300s; make it again: image import REF %.100s with what it was made "
+	                     "from, or for the base image bash scripts/local-backend-up.sh",
+	                     why.text, job->reference.kind == REFERENCE_NAME ? name : "NAME");
+}
+
+static int find_whole(struct job *job, const char *digest, struct resoluto_image *ret_image,
+                      struct resoluto_err *err)
+{
+	int r = store_find_image(&job->store, digest, ret_image, err);
+
+	return r == -EBADMSG ? explain_damage(job, err) : r;
+}
+
 static int find_cached(struct job *job, struct resoluto_image *ret_image, struct resoluto_err *err)
 {
 	char digest[DIGEST_SIZE];
 	int r = store_find_ref(&job->store, job->key, job->stamp[0] ? job->stamp : NULL, digest,
 	                       err);
 
-	return r < 0 ? r : store_find_image(&job->store, digest, ret_image, err);
+	return r < 0 ? r : find_whole(job, digest, ret_image, err);
 }
 
 /* Name what is in the cache under digest, and hand it out. */
@@ -645,7 +668,7 @@ static int get(struct job *job, struct resoluto_image *ret_image, struct resolut
 		set_key(job, "", job->reference.name);
 		return get_from_registry(job, job->reference.name, ret_image, err);
 	case REFERENCE_DIGEST:
-		return store_find_image(&job->store, job->reference.name, ret_image, err);
+		return find_whole(job, job->reference.name, ret_image, err);
 	case REFERENCE_OCI:
 	case REFERENCE_OCI_ARCHIVE:
 	case REFERENCE_DOCKER_ARCHIVE:
