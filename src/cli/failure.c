@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/err_word.h"
 #include "cli/command.h"
 #include "cli/failure.h"
 
@@ -60,36 +60,15 @@ const char *failure_last_lines(const char *text, size_t lines)
 	return at;
 }
 
-/* Where the text already says what the number says, the number's own words would only be noise. */
-static bool needs_strerror(int code)
-{
-	switch (-code) {
-	case 0:
-	case EINVAL:
-	case EBADMSG:
-	case EPROTO:
-	case EEXIST:
-	case EBUSY:
-	case ESRCH:
-	case ENODATA:
-	case EOPNOTSUPP:
-	case ERANGE:
-	case ECANCELED:
-	case EHOSTUNREACH: /* "No route to host" is one cause of many */
-		return false;
-	default:
-		return true;
-	}
-}
-
 void failure_print(FILE *out, const char *where, const struct resoluto_err *err)
 {
 	CLEANUP(text_done) struct text text = TEXT_INIT;
+	const char *word = err_word(err->code, err->text);
 
 	failure_add_printable(&text, err->text, strlen(err->text));
 	fprintf(out, "%s: %s%s%s", PROGRAM_NAME, where, where[0] ? ": " : "", text_string(&text));
-	if (needs_strerror(err->code))
-		fprintf(out, ": %s", strerror(-err->code));
+	if (word)
+		fprintf(out, ": %s", word);
 	fputc('\n', out);
 }
 

@@ -32,8 +32,15 @@
 #include "resoluto/image.h"
 
 #define DEFAULT_REGISTRY "localhost:5000"
+#define BASE_IMAGE "resoluto-sandbox-base:"
+#define PROVISION "bash scripts/local-backend-up.sh"
 
-enum { SOURCE_MAX = PATH_MAX + 640 }; /* bytes of what skopeo calls a source */
+#define WRITTEN_OUT "another registry's image is written out, like docker.io/library/"
+
+enum {
+	SOURCE_MAX = PATH_MAX + 640, /* bytes of what skopeo calls a source */
+	CAUSE_MAX = 180,             /* bytes of a registry's words within others */
+};
 
 struct job {
 	struct resoluto_image_options options;
@@ -144,20 +151,33 @@ static int stamp_directory(struct job *job, struct resoluto_err *err)
 	return r;
 }
 
+static int stamp_layout(struct job *job, const char *index, const char *what,
+                        struct resoluto_err *err)
+{
+	char path[PATH_MAX + 16];
+	int r;
+
+	snprintf(path, sizeof(path), "%s/%s", job->reference.path, index);
+	r = stamp_file(job, path, err);
+	if (r != -ENOENT)
+		return r;
+	return resoluto_fail(
+		err, -EINVAL,
+		"%.300s is no %s: it has no %s; write rootfs:DIR for a plain root directory",
+		job->reference.path, what, index);
+}
+
 static int stamp_source(struct job *job, struct resoluto_err *err)
 {
 	const char *path = job->reference.path;
-	char index[PATH_MAX + 16];
 
 	switch (job->reference.kind) {
 	case REFERENCE_ROOTFS:
 		return stamp_directory(job, err);
 	case REFERENCE_OCI:
-		snprintf(index, sizeof(index), "%s/index.json", path);
-		return stamp_file(job, index, err);
+		return stamp_layout(job, "index.json", "OCI layout", err);
 	case REFERENCE_DIR:
-		snprintf(index, sizeof(index), "%s/manifest.json", path);
-		return stamp_file(job, index, err);
+		return stamp_layout(job, "manifest.json", "directory of skopeo's", err);
 	case REFERENCE_NAME:
 	case REFERENCE_REGISTRY:
 	case REFERENCE_DIGEST:
@@ -198,6 +218,11 @@ static int locate(struct job *job, struct resoluto_err *err)
 
 /* -- the cache -- */
 
+static bool is_base(const struct job *job)
+{
+	return strncmp(job->reference.name, BASE_IMAGE, strlen(BASE_IMAGE)) == 0;
+}
+
 /* What it was made from, the cache knows of no name; a registry's is fetched again by itself. */
 static int explain_damage(const struct job *job, struct resoluto_err *err)
 {
@@ -207,10 +232,13 @@ static int explain_damage(const struct job *job, struct resoluto_err *err)
 	if (job->reference.kind == REFERENCE_REGISTRY)
 		return resoluto_fail(err, -EBADMSG, "%.300s; image pull %.200s makes it again",
 		                     why.text, name);
-	return resoluto_fail(err, -EBADMSG,
-	                     "%.300s; make it again: image import REF %.100s with what it was made "
-	                     "from, or for the base image bash scripts/local-backend-up.sh",
-	                     why.text, job->reference.kind == REFERENCE_NAME ? name : "NAME");
+	if (is_base(job))
+		return resoluto_fail(err, -EBADMSG, "%.300s; " PROVISION " makes it again",
+		                     why.text);
+	return resoluto_fail(
+		err, -EBADMSG,
+		"%.300s; make it again: image import REF %.100s with what it was made from",
+		why.text, job->reference.kind == REFERENCE_NAME ? name : "NAME");
 }
 
 static int find_whole(struct job *job, const char *digest, struct resoluto_image *ret_image,
@@ -605,17 +633,19 @@ static int explain_missing(const struct job *job, const char *registry, int code
 	struct resoluto_err why = err ? *err : (struct resoluto_err){ 0 };
 	bool is_chosen = strcmp(config_origin(job->config, "RESOLUTO_SANDBOX_REGISTRY"),
 	                        "default") != 0;
+	size_t len = strlen(why.text);
+	/* Its end tells most. */
+	const char *cause = why.text + (len > CAUSE_MAX ? len - CAUSE_MAX : 0);
 
 	/* Nobody asked for the default registry: that it does not run means that there is no such image. */
 	if (code == -EHOSTUNREACH && !is_chosen)
 		code = -ENOENT;
 	if (code != -ENOENT)
 		return code;
-	return resoluto_fail(
-		err, code,
-		"it is not in the cache, nor in %.100s (%.180s); another registry's image is "
-		"written out, like docker.io/library/%.80s",
-		registry, why.text, job->reference.name);
+	return resoluto_fail(err, code, "it is not in the cache, nor in %.100s (%s%s); %s%.80s",
+	                     registry, cause > why.text ? "..." : "", cause,
+	                     is_base(job) ? PROVISION " makes it" : WRITTEN_OUT,
+	                     is_base(job) ? "" : job->reference.name);
 }
 
 static int get_by_name(struct job *job, struct resoluto_image *ret_image, struct resoluto_err *err)
@@ -659,6 +689,16 @@ static int get_local(struct job *job, struct resoluto_image *ret_image, struct r
 	return get_local_image(job, ret_image, err);
 }
 
+static int get_by_digest(struct job *job, struct resoluto_image *ret_image,
+                         struct resoluto_err *err)
+{
+	int r = find_whole(job, job->reference.name, ret_image, err);
+
+	if (r != -ENOENT)
+		return r;
+	return resoluto_fail(err, r, "there is no such image in the cache; image ls lists them");
+}
+
 static int get(struct job *job, struct resoluto_image *ret_image, struct resoluto_err *err)
 {
 	switch (job->reference.kind) {
@@ -668,7 +708,7 @@ static int get(struct job *job, struct resoluto_image *ret_image, struct resolut
 		set_key(job, "", job->reference.name);
 		return get_from_registry(job, job->reference.name, ret_image, err);
 	case REFERENCE_DIGEST:
-		return find_whole(job, job->reference.name, ret_image, err);
+		return get_by_digest(job, ret_image, err);
 	case REFERENCE_OCI:
 	case REFERENCE_OCI_ARCHIVE:
 	case REFERENCE_DOCKER_ARCHIVE:

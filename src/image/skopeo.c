@@ -22,6 +22,9 @@ enum { SUMMARY_MAX = 4 * 1024 * 1024 }; /* bytes of SKOPEO_SIZES */
 
 /* How skopeo begins whatever goes wrong with a registry's name. */
 #define NAME_LOOKUP "dial tcp: lookup "
+/* A tar, but of something else: a layout's own index is looked for before skopeo is asked. */
+#define NO_DOCKER_ARCHIVE "manifest.json: file does not exist"
+#define NO_OCI_ARCHIVE "/index.json: no such file or directory"
 
 /* First match wins: more telling words stand above those that appear beside them. */
 static const struct {
@@ -29,6 +32,8 @@ static const struct {
 	int code;
 } failures[] = {
 	{ "no space left on device", -ENOSPC },
+	{ NO_DOCKER_ARCHIVE, -EINVAL },
+	{ NO_OCI_ARCHIVE, -EINVAL },
 	{ "unauthorized", -EACCES },
 	{ "authentication required", -EACCES },
 	{ "invalid username/password", -EACCES },
@@ -77,9 +82,35 @@ int skopeo_failure(const char *words)
 
 const char *skopeo_remedy(const char *words)
 {
-	return strstr(words, NAME_LOOKUP) ? "; check how the registry's name is written, and this "
-	                                    "machine's DNS"
-	                                  : "";
+	static const struct {
+		const char *words, *remedy;
+	} remedies[] = {
+		{ NAME_LOOKUP,
+		  "; check how the registry's name is written, and this machine's DNS" },
+		{ NO_DOCKER_ARCHIVE,
+		  "; it is no archive of docker save: write tar:FILE for a plain root "
+		  "file system" },
+		{ NO_OCI_ARCHIVE,
+		  "; it is no archive of an OCI layout: write tar:FILE for a plain root "
+		  "file system" },
+	};
+
+	for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++) {
+		if (strstr(words, remedies[i].words))
+			return remedies[i].remedy;
+	}
+	return "";
+}
+
+const char *skopeo_cause(const char *words)
+{
+	static const char *const steps[] = { "Error parsing image name \"",
+		                             "Error retrieving manifest for image: " };
+	const char *end = strstr(words, "\": ");
+
+	if (strncmp(words, steps[0], strlen(steps[0])) == 0 && end)
+		return end + 3;
+	return strncmp(words, steps[1], strlen(steps[1])) == 0 ? words + strlen(steps[1]) : words;
 }
 
 bool skopeo_policy_exists(void)
@@ -200,7 +231,7 @@ static int wait_for(const struct skopeo *skopeo, struct proc *proc, bool tell, u
 	if (WIFSIGNALED(status))
 		return resoluto_fail(err, -EIO, "skopeo was killed by signal %d", WTERMSIG(status));
 	words = program_last_words(log);
-	return resoluto_fail(err, skopeo_failure(words.text), "%s%s", words.text,
+	return resoluto_fail(err, skopeo_failure(words.text), "%s%s", skopeo_cause(words.text),
 	                     skopeo_remedy(words.text));
 }
 

@@ -34,10 +34,13 @@ enum skopeo_verb {
 /* The command line.  Pure. */
 int skopeo_args(const struct skopeo *skopeo, enum skopeo_verb verb, const char *target,
                 struct strv *ret_args);
-/* What its last words mean: -ENOENT, -EACCES, -ENOSPC, -EBADMSG, -EHOSTUNREACH or -EIO.  Pure. */
+/* What its last words mean: -ENOENT, -EACCES, -ENOSPC, -EBADMSG, -EINVAL (a file of another kind), -EHOSTUNREACH or
+ * -EIO.  Pure. */
 int skopeo_failure(const char *words);
 /* What to do, "; ..." to stand behind them; "" where they tell it themselves.  Pure. */
 const char *skopeo_remedy(const char *words);
+/* Where in them it says more than which step and which image it was, which we say ourselves.  Pure. */
+const char *skopeo_cause(const char *words);
 /* Is there a policy.json of this user or of the system? */
 bool skopeo_policy_exists(void);
 

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/err_word.h"
 #include "resoluto/version.h"
 #include "sandbox/collect.h"
 #include "sandbox/environment.h"
@@ -24,13 +25,10 @@ enum { BOOT_ATTEMPTS = 2 };
 /* A failure in words for people: with what the system said, where it says more than the words. */
 static const char *keep_detail(struct run *run, int code, const char *text)
 {
-	bool says_it_all = code == -EINVAL || code == -EBADMSG || code == -ECANCELED ||
-	                   code == -EFBIG || code == -EOPNOTSUPP;
+	const char *word = err_word(code, text);
 
-	if (says_it_all)
-		snprintf(run->detail, sizeof(run->detail), "%s", text);
-	else
-		snprintf(run->detail, sizeof(run->detail), "%s: %s", text, strerrordesc_np(-code));
+	snprintf(run->detail, sizeof(run->detail), "%s%s%s", text, word ? ": " : "",
+	         word ? word : "");
 	return run->detail;
 }
 

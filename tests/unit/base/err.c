@@ -3,6 +3,7 @@
 
 #include "check.h"
 
+#include "base/err_word.h"
 #include "resoluto/err.h"
 
 static void records_a_failure(void)
@@ -60,6 +61,14 @@ static void stays_one_printable_line(void)
 	CHECK_STR(err.text, "\xc3\xa4\xff");
 }
 
+static void a_word_is_only_where_the_text_says_less(void)
+{
+	CHECK_STR(err_word(-ENOENT, "open /x"), "No such file or directory");
+	CHECK(!err_word(-ENOENT, "it is not in the cache; image ls lists them"));
+	CHECK_STR(err_word(-EACCES, "open /x; try another"), "Permission denied");
+	CHECK(!err_word(-EHOSTUNREACH, "connection refused") && !err_word(-EEXIST, "taken"));
+}
+
 int main(void)
 {
 	RUN(records_a_failure);
@@ -67,5 +76,6 @@ int main(void)
 	RUN(works_without_a_place_to_record);
 	RUN(cuts_long_text);
 	RUN(stays_one_printable_line);
+	RUN(a_word_is_only_where_the_text_says_less);
 	return check_done();
 }

@@ -86,6 +86,12 @@ static void words_have_meanings(void)
 		{ "Digest did not match, expected sha256:1, got sha256:2", -EBADMSG, false },
 		{ "no image found in manifest list for architecture s390x, variant \"\", OS linux",
 		  -ENOENT, false },
+		{ "Error parsing image name \"docker-archive:/x.tar\": loading tar component "
+		  "manifest.json: file does not exist",
+		  -EINVAL, true },
+		{ "Error parsing image name \"oci-archive:/x.tar\": open /c/oci1/index.json: no "
+		  "such file or directory",
+		  -EINVAL, true },
 		{ "something new", -EIO, false },
 	};
 
@@ -94,6 +100,15 @@ static void words_have_meanings(void)
 		CHECK(skopeo_failure(rows[i].words) == rows[i].code);
 		CHECK((skopeo_remedy(rows[i].words)[0] == ';') == rows[i].has_remedy);
 	}
+}
+
+static void the_step_and_the_image_are_not_repeated(void)
+{
+	CHECK_STR(skopeo_cause("Error parsing image name \"oci:/x:a\": open /x: no"),
+	          "open /x: no");
+	CHECK_STR(skopeo_cause("Error retrieving manifest for image: no"), "no");
+	CHECK_STR(skopeo_cause("Error parsing image name \"x"), "Error parsing image name \"x");
+	CHECK_STR(skopeo_cause("reading \"a\": no"), "reading \"a\": no");
 }
 
 static void last_words_are_one_clean_line(void)
@@ -121,6 +136,7 @@ int main(void)
 {
 	RUN(command_lines);
 	RUN(words_have_meanings);
+	RUN(the_step_and_the_image_are_not_repeated);
 	RUN(last_words_are_one_clean_line);
 	return check_done();
 }
