@@ -110,6 +110,18 @@ static int read_first(struct config *config, struct resoluto_err *err)
 	return 0;
 }
 
+/* From where we are: others are told it, too, who are elsewhere. */
+static int absolute_path(const char *path, char ret[PATH_MAX])
+{
+	char here[PATH_MAX] = "";
+	int n;
+
+	if (path[0] != '/' && !getcwd(here, sizeof(here)))
+		return -errno;
+	n = snprintf(ret, PATH_MAX, "%s%s%s", here, here[0] ? "/" : "", path);
+	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
 static int set_dir(const struct config *config, const char *name, const char *system,
                    const char *xdg, const char *fallback, char ret[PATH_MAX],
                    struct resoluto_err *err)
@@ -118,12 +130,15 @@ static int set_dir(const struct config *config, const char *name, const char *sy
 	int r = 0;
 
 	if (given && given[0])
-		r = snprintf(ret, PATH_MAX, "%s", given) >= PATH_MAX ? -ENAMETOOLONG : 0;
+		r = absolute_path(given, ret);
 	else if (geteuid() == 0)
 		snprintf(ret, PATH_MAX, "%s", system);
 	else
 		r = home_path(xdg, fallback, "resoluto-sandbox", ret, PATH_MAX);
-	return r < 0 ? resoluto_fail(err, r, "the path of %s is too long", name) : 0;
+	if (r == -ENAMETOOLONG)
+		return resoluto_fail(err, r, "the path of %s is too long", name);
+	return r < 0 ? resoluto_fail(err, r, "%s is relative to a directory that is gone", name)
+	             : 0;
 }
 
 int config_load(struct config **ret_config, struct resoluto_err *err)

@@ -49,6 +49,20 @@ def test_a_long_path_and_few_descriptors(deep, tmp_path):
     assert deep.runs() == []
 
 
+@pytest.mark.parametrize("name", ["state", "./state", "../here/state"])
+def test_a_relative_state_directory_is_one_of_the_current_directory(sandbox, tmp_path, name):
+    here = tmp_path / "here"
+    here.mkdir()
+    env = {"RESOLUTO_STATE_DIR": name}
+    done = sandbox.run("run", "--keep", "--id", "relative", "--", "echo", "here", env=env, cwd=here)
+    assert (done.returncode, done.stdout) == (0, b"here\n"), done.stderr
+    assert os.listdir(here / "state/runs") == ["relative"]
+    assert sandbox.run("attach", "relative", env=env, cwd=here).stdout == b"here\n"
+    assert f"[OK] state directory ({here}/{name})" in sandbox.run("doctor", env=env, cwd=here).stdout.decode()
+    assert sandbox.run("rm", "relative", env=env, cwd=here).returncode == 0
+    assert os.listdir(tmp_path) == ["here"] and os.listdir(here) == ["state"]
+
+
 @pytest.mark.parametrize("count", [8, 16, 24, 36])
 def test_without_descriptors_it_says_so(deep, count):
     done = deep.run("run", "--", "true", preexec_fn=few_files(count))

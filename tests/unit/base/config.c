@@ -170,6 +170,19 @@ static void names_its_directories(void)
 	CHECK(!config_system_cache_dir(config));
 }
 
+static void a_relative_directory_is_one_of_here(void)
+{
+	CLEANUP(mem_free) char *before = getcwd(NULL, 0);
+
+	begin();
+	CHECK(chdir(home) == 0);
+	CHECK(setenv("RESOLUTO_CACHE_DIR", "./cache", 1) == 0);
+	load_named("RESOLUTO_STATE_DIR=state/deep\n");
+	CHECK(chdir(before) == 0);
+	CHECK_STR(config_state_dir(config), home_path("state/deep"));
+	CHECK_STR(config_cache_dir(config), home_path("./cache"));
+}
+
 static int directories_of_an_ordinary_user(void)
 {
 	char state[PATH_MAX], cache[PATH_MAX];
@@ -256,6 +269,7 @@ int main(void)
 	RUN(tells_a_file_it_cannot_use);
 	RUN(reads_an_empty_file);
 	RUN(names_its_directories);
+	RUN(a_relative_directory_is_one_of_here);
 	RUN(has_defaults_for_users_and_root);
 	RUN(refuses_paths_too_long);
 	RUN(finds_helpers);
