@@ -17,6 +17,7 @@
 #include "cli/doctor.h"
 #include "cli/facts.h"
 #include "runtime/microvm/host.h"
+#include "runtime/microvm/images.h"
 
 #define PROVISION "run scripts/local-backend-up.sh of the source tree"
 
@@ -161,8 +162,12 @@ void check_kernel(const struct config *config, struct finding *finding)
 
 void check_initrd(const struct config *config, struct finding *finding)
 {
-	(void) check_file(config, "RESOLUTO_LOCAL_INITRD", INITRD_BYTES_MIN, fact_initrd_format,
-	                  finding);
+	static const char name[] = "RESOLUTO_LOCAL_INITRD";
+	const char *path = check_file(config, name, INITRD_BYTES_MIN, fact_initrd_format, finding);
+	CLEANUP(fd_close) int fd = -1;
+
+	if (path && image_open(path, IMAGE_INITRD, false, &fd, NULL) < 0)
+		fail_file(finding, name, ": it does not end as an archive does, cut off?");
 }
 
 void check_landlock(const struct config *config, struct finding *finding)

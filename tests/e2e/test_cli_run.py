@@ -691,6 +691,19 @@ def test_a_kernel_that_is_cut_off(sandbox, tmp_path):
     assert sandbox.runs() == []
 
 
+def test_an_initramfs_that_is_cut_off(sandbox, tmp_path):
+    whole = pathlib.Path(needed("RESOLUTO_TEST_INITRD")).read_bytes()
+    cut = tmp_path / "initrd.img"
+    for size in (len(whole) // 2, len(whole) - 8):
+        cut.write_bytes(whole[:size])
+        done = sandbox.run("run", "--", "true", env={"RESOLUTO_LOCAL_INITRD": str(cut)})
+        check_failed(done, 125, f"the guest initramfs {cut} is damaged or truncated", "bash scripts/local-backend-up.sh")
+    assert sandbox.runs() == []
+    told = json.loads(sandbox.run("doctor", "--json", env={"RESOLUTO_LOCAL_INITRD": str(cut)}).stdout)
+    found = [check for check in told["checks"] if check["id"] == "initrd"]
+    assert found[0]["status"] == "missing" and "cut off" in found[0]["note"], found
+
+
 def test_a_guest_kernel_that_panics(as_json, tmp_path):
     """An initramfs without an init: the kernel has nothing to start."""
     empty = tmp_path / "initrd.img"

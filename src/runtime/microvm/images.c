@@ -10,12 +10,15 @@
 #include "runtime/microvm/images.h"
 #include "wire/frame.h"
 
-#define REMEDY "run scripts/local-backend-up.sh again"
+#define REMEDY "bash scripts/local-backend-up.sh makes it again"
+#define NEWC_MAGIC "07070" /* and 1, or 2 where it has sums */
+#define NEWC_END "TRAILER!!!"
 
 enum {
 	SEGMENTS_MAX = 64,
 	SQUASHFS_SUPERBLOCK = 96,
 	SQUASHFS_USED_AT = 40, /* u64 LE: bytes the file system takes */
+	NEWC_TAIL = 1024,      /* bytes with the last name in them: archives are filled up to 512 */
 };
 
 static const struct {
@@ -67,13 +70,34 @@ static int check_squashfs(int fd, uint64_t size)
 	return frame_le64(block + SQUASHFS_USED_AT) <= size ? 0 : -EBADMSG;
 }
 
+/* A plain archive ends with a name that says so; one that is packed tells only who unpacks it. */
+static int check_initrd(int fd, uint64_t size)
+{
+	char head[sizeof(NEWC_MAGIC) - 1], tail[NEWC_TAIL];
+	const size_t end = strlen(NEWC_END);
+	ssize_t n = pread(fd, head, sizeof(head), 0);
+
+	if (n != (ssize_t) sizeof(head) || memcmp(head, NEWC_MAGIC, sizeof(head)) != 0)
+		return 0;
+	n = pread(fd, tail, sizeof(tail), size > sizeof(tail) ? (off_t) (size - sizeof(tail)) : 0);
+	while (n > 0 && tail[n - 1] == '\0')
+		n--;
+	return n >= (ssize_t) end && memcmp(tail + n - end, NEWC_END, end) == 0 ? 0 : -EBADMSG;
+}
+
 static int check_content(int fd, enum image_kind kind, uint64_t size)
 {
 	if (size == 0)
 		return -EBADMSG;
-	if (kind == IMAGE_KERNEL)
+	switch (kind) {
+	case IMAGE_KERNEL:
 		return check_kernel(fd, size);
-	return kind == IMAGE_ROOTFS ? check_squashfs(fd, size) : 0;
+	case IMAGE_INITRD:
+		return check_initrd(fd, size);
+	case IMAGE_ROOTFS:
+		return check_squashfs(fd, size);
+	}
+	return -EINVAL;
 }
 
 int image_open(const char *path, enum image_kind kind, bool for_others, int *ret_fd,

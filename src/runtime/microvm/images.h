@@ -12,7 +12,7 @@
 
 enum image_kind {
 	IMAGE_KERNEL, /* ELF with its segments whole, or any other non-empty file (aarch64's Image) */
-	IMAGE_INITRD, /* not empty */
+	IMAGE_INITRD, /* a plain cpio archive up to its end, or any other non-empty file (a packed one) */
 	IMAGE_ROOTFS, /* a squashfs that is whole */
 };
 

@@ -541,6 +541,29 @@ static void damaged_images_are_refused(void)
 	CHECK(image_open(path, IMAGE_INITRD, true, &fd, NULL) == -EACCES);
 }
 
+/* As scripts/build-initramfs.sh makes it, and as cpio does, which fills its blocks. */
+static void an_initramfs_that_is_cut_off_is_refused(void)
+{
+	static const char file[] =
+		"07070100000001000081A4000000000000000000000001000000000000001400"
+		"0000000000000000000000000000000000000200000000a";
+	static const char last[] =
+		"0707010000000200000000000000000000000000000001000000000000000000"
+		"0000000000000000000000000000000000000B00000000TRAILER!!!";
+	char archive[1024] = "";
+	size_t at = sizeof(file) + 1 + 20, end = at + sizeof(last);
+
+	memcpy(archive, file, sizeof(file));
+	memset(archive + sizeof(file) + 1, 'x', 20);
+	memcpy(archive + at, last, sizeof(last));
+	CHECK(open_image(archive, end, IMAGE_INITRD) == 0);
+	CHECK(open_image(archive, sizeof(archive), IMAGE_INITRD) == 0);
+	for (size_t len = 6; len < end - 1; len += 5)
+		CHECK(open_image(archive, len, IMAGE_INITRD) == -EBADMSG);
+	/* Packed, and it cannot be told. */
+	CHECK(open_image("\x1f\x8b\x08", 3, IMAGE_INITRD) == 0);
+}
+
 static void a_scratch_disk_is_a_file_system(void)
 {
 	CLEANUP(fd_close) int dir = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), fd = -1;
@@ -629,6 +652,7 @@ int main(void)
 	RUN(the_inbox_disk_holds_the_archives);
 	RUN(an_index_that_lies_is_refused);
 	RUN(damaged_images_are_refused);
+	RUN(an_initramfs_that_is_cut_off_is_refused);
 	RUN(a_scratch_disk_is_a_file_system);
 	r = check_done();
 	(void) remove_tree_at(AT_FDCWD, state_dir);
