@@ -310,5 +310,7 @@ int fix_leftovers(const struct config *config, struct resoluto_err *err)
 void check_later(const struct config *config, struct finding *finding)
 {
 	text_add(&finding->note, "later version");
-	finding->status = CHECK_ABSENT;
+	finding_fail(finding, CHECK_ABSENT,
+	             "nothing to install: version " RESOLUTO_VERSION
+	             " runs microVMs of this machine, without it");
 }

@@ -248,7 +248,7 @@ def test_doctor_says_what_is_missing_and_what_to_do(cli):
     assert all(re.match(r"\[(OK|MISSING|absent)\] .+ \(.+\)$|    -> .+", line) for line in lines), lines
     assert "[MISSING] kernel of the sandboxes (not configured)" in lines
     for number, line in enumerate(lines):
-        if line.startswith("[MISSING]"):
+        if line.startswith(("[MISSING]", "[absent]")):
             assert lines[number + 1].startswith("    -> "), line
 
 
@@ -262,6 +262,7 @@ def test_doctor_for_programs(cli):
     assert checks["k8s"]["status"] == "absent"
     for check in checks.values():
         assert check["status"] in ("ok", "missing", "absent")
+        assert bool(check["remedy"]) == (check["status"] != "ok"), check
 
 
 def test_doctor_looks_into_files(cli, tmp_path):
