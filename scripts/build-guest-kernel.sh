@@ -62,6 +62,8 @@ parse_arguments() {
 		shift 2
 	done
 	[ -n "$outdir" ] || misuse "no OUTDIR"
+	# make looks for what it is told of from its own folder.
+	outdir=$(realpath -m -- "$outdir")
 	[ -z "$source" ] || [ -e "$source" ] || misuse "--source: $source is not there"
 	case "$archive" in
 	'' | *.tar.xz | *.tar.gz | *.tar.zst | *.tar) ;;
@@ -177,7 +179,8 @@ what_is_stale() {
 missing_tools() { # prints the packages
 	local tool
 	for tool in make:make flex:flex bison:bison bc:bc patch:patch tar:tar xz:xz-utils perl:perl gcc:gcc \
-		"${cross}gcc:gcc${cross:+-$package}" "${cross}ld:binutils${cross:+-$package}"; do
+		"${cross}gcc:gcc${cross:+-$package}" "${cross}ld:binutils${cross:+-$package}" \
+		"${cross}strip:binutils${cross:+-$package}"; do
 		command -v "${tool%%:*}" >/dev/null || printf '%s\n' "${tool#*:}"
 	done
 	! command -v gcc >/dev/null || printf '#include <gelf.h>\n' | gcc -E - >/dev/null 2>&1 || printf 'libelf-dev\n'
@@ -215,7 +218,8 @@ free_mib() {
 needed_mib() {
 	case "$source_kind $source_path" in
 	tree*) du -sk "$source_path" | awk '{print int($1 / 1024) + 1}' ;;
-	*.xz) xz --robot -l "$source_path" | awk '$1 == "totals" {print int($5 / 1048576) + 1}' ;;
+	# One that is damaged is told when it is unpacked.
+	*.xz) { xz --robot -l "$source_path" 2>/dev/null || true; } | awk '$1 == "totals" {print int($5 / 1048576) + 1}' ;;
 	*) stat -c %s "$source_path" | awk '{print int($1 * 8 / 1048576) + 1}' ;;
 	esac
 }
@@ -262,12 +266,12 @@ fetch_source() {
 
 unpack_source() {
 	local exclude=("${left_out[@]/#/--exclude=}")
-	mkdir "$work/linux"
+	mkdir "$work/linux" || return
 	if [ "$source_kind" = tree ]; then
 		tar -C "$source_path" "${exclude[@]}" -cf - . | tar -C "$work/linux" -xf -
 	else
 		tar -C "$work/linux" --strip-components=1 "${exclude[@]}" -xf "$source_path"
-	fi
+	fi || return
 	[ ! -d "$work/package" ] || rm -rf "$work/package"
 }
 
@@ -343,27 +347,32 @@ compile() {
 	STEP_PROGRESS=
 }
 
+# What is distributed, without what only its builder needs.
+copy_kernel() { # to
+	if [ "$target" = vmlinux ]; then
+		"${cross}strip" --strip-all -o "$1" "$work/linux/$image"
+	else
+		cp "$work/linux/$image" "$1"
+	fi
+}
+
+# The first only names the others.
+copy_licence() { # to
+	local name
+	for name in COPYING LICENSES/preferred/GPL-2.0 LICENSES/exceptions/Linux-syscall-note; do
+		[ ! -f "$work/linux/$name" ] || cat "$work/linux/$name" || return
+	done >"$1"
+}
+
 # The result as a folder of its own.
 gather() {
-	local linux=$work/linux out=$work/out hash file
-	mkdir -p "$out/modules"
-	: >"$out/modules/list"
-	if [ "$target" = vmlinux ]; then
-		"${cross}strip" --strip-all -o "$out/vmlinux" "$linux/$image"
-	else
-		cp "$linux/$image" "$out/vmlinux"
-	fi
-	cp "$linux/.config" "$out/config"
-	# The first only names the others.
-	for file in COPYING LICENSES/preferred/GPL-2.0 LICENSES/exceptions/Linux-syscall-note; do
-		[ ! -f "$linux/$file" ] || cat "$linux/$file"
-	done >"$out/COPYING"
-	cp "$STEP_LOG" "$out/build.log"
-	printf '%s\n' "$inputs" >"$out/INPUTS"
-	printf '%s-built\n' "$arch" >"$out/MACHINE"
-	hash=$(hash_of_file "$out/INPUTS" | cut -c 1-16)
-	printf '%s %s\n' "$(run_make -s kernelrelease)" "$hash" >"$out/VERSION"
-	kernel_dir_place "$out" "$outdir"
+	local out=$work/out hash release
+	mkdir -p "$out/modules" && : >"$out/modules/list" &&
+		copy_kernel "$out/vmlinux" && cp "$work/linux/.config" "$out/config" && copy_licence "$out/COPYING" &&
+		cp "$STEP_LOG" "$out/build.log" && printf '%s\n' "$inputs" >"$out/INPUTS" &&
+		printf '%s-built\n' "$arch" >"$out/MACHINE" &&
+		hash=$(hash_of_file "$out/INPUTS" | cut -c 1-16) && release=$(run_make -s kernelrelease) &&
+		printf '%s %s\n' "$release" "$hash" >"$out/VERSION" && kernel_dir_place "$out" "$outdir"
 }
 
 build() {
@@ -395,17 +404,20 @@ write_readme() { # to
 	EOF
 }
 
+stage_archive() { # folder
+	mkdir -p "$1/scripts/lib" &&
+		(cd "$outdir" && cp -r vmlinux modules config build.log COPYING INPUTS MACHINE VERSION SHA256SUMS "$1/") &&
+		cp -r "$here/guest-kernel" "$1/" &&
+		cp "$here/scripts/build-guest-kernel.sh" "$1/scripts/" &&
+		cp "$here/scripts/lib/say.sh" "$here/scripts/lib/kernel-dir.sh" "$1/scripts/lib/" &&
+		write_readme "$1/README" && chmod -R u=rwX,go=rX "$1"
+}
+
 pack_archive() { # file
 	local name stage=$work/archive part
 	name=resoluto-guest-kernel-$(cut -d' ' -f1 "$outdir/VERSION")-$arch-$(cut -d' ' -f2 "$outdir/VERSION")
+	stage_archive "$stage/$name" || return
 	part=$(mktemp "$(dirname "$1")/.archive.XXXXXX") || return
-	mkdir -p "$stage/$name/scripts/lib"
-	(cd "$outdir" && cp -r vmlinux modules config build.log COPYING INPUTS MACHINE VERSION SHA256SUMS "$stage/$name/")
-	cp -r "$here/guest-kernel" "$stage/$name/"
-	cp "$here/scripts/build-guest-kernel.sh" "$stage/$name/scripts/"
-	cp "$here/scripts/lib/say.sh" "$here/scripts/lib/kernel-dir.sh" "$stage/$name/scripts/lib/"
-	write_readme "$stage/$name/README"
-	chmod -R u=rwX,go=rX "$stage/$name"
 	tar -C "$stage" --sort=name --format=gnu --owner=0 --group=0 --numeric-owner --mtime="$build_date" -cf - "$name" |
 		case "$1" in
 		*.xz) xz -T1 ;;

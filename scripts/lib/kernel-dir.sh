@@ -23,7 +23,7 @@ kernel_dir_is_whole() { # folder
 }
 
 kernel_dir_place() { # new-folder outdir: seal it and let it take the place of what is there
-	kernel_dir_seal "$1" || return
+	kernel_dir_seal "$1" && kernel_dir_is_whole "$1" || return
 	chmod -R u=rwX,go=rX "$1" || return
 	mkdir -p "$2" && rm -rf "$2/.new" && mkdir "$2/.new" || return
 	cp -r "$1/." "$2/.new/" || { rm -rf "$2/.new"; return 1; }

@@ -263,6 +263,20 @@ def test_a_tarball_will_do(tree, tmp_path):
     assert "source linux-6.1.7.tar.gz " in (tree.out / "INPUTS").read_text()
 
 
+@pytest.mark.parametrize("suffix, mode", [("gz", "w:gz"), ("xz", "w:xz")])
+def test_a_tarball_that_is_cut_short_is_told_where_it_is_unpacked(tree, tmp_path, suffix, mode):
+    (tree.source / "much").write_bytes(os.urandom(200_000))
+    tarball = tmp_path / f"linux-6.1.7.tar.{suffix}"
+    with tarfile.open(tarball, mode) as archive:
+        archive.add(tree.source, "linux-6.1.7")
+    os.truncate(tarball, tarball.stat().st_size // 2)
+    tree.source = tarball
+    done = tree.build()
+    assert done.returncode == 1 and "unpacking the kernel's source failed" in done.stderr, done.stderr
+    assert "Unexpected end of input" in done.stderr or "unexpected end of file" in done.stderr
+    assert not tree.out.exists() and tree.leftovers() == []
+
+
 def test_a_download_that_fails_is_told(tree, tmp_path):
     path = fake_package(tree, tmp_path)
     program(tmp_path / "bin", "apt-get", "#!/bin/sh\necho 'E: Failed to fetch' >&2\nexit 100\n")
@@ -374,6 +388,13 @@ def test_a_disk_that_fills_up_in_the_middle_is_told(tree):
     assert done.stdout.splitlines()[-1] == ".build-guest-kernel.lock"
 
 
+def test_a_kernel_that_cannot_be_stripped_is_not_put_in_place(built, tmp_path):
+    before = built.snapshot()
+    built.mark("changed")
+    fails(built, before, "putting the kernel in place failed",
+          PATH=program(tmp_path / "bin", "strip", "#!/bin/sh\n[ $# -eq 1 ] || exit 1\necho strip 1\n"))
+
+
 @pytest.mark.parametrize("how", ["Ctrl-C", "TERM"])
 def test_an_interrupted_build_leaves_everything_as_it_was(built, how):
     before = built.snapshot()
@@ -483,6 +504,16 @@ def test_an_archive_is_the_same_each_time_and_builds_the_same_kernel(built, tmp_
     assert again.returncode == 0, again.stderr
     assert (tmp_path / "again/vmlinux").read_bytes() == (built.out / "vmlinux").read_bytes()
     assert (tmp_path / "again/VERSION").read_bytes() == (built.out / "VERSION").read_bytes()
+
+
+def test_relative_names_are_meant_from_where_it_was_called(tree, tmp_path):
+    script = tree.folder / "checkout/scripts/build-guest-kernel.sh"
+    done = subprocess.run(["bash", script, "out/built", "--source", os.path.relpath(tree.source, tmp_path), "--archive", "k.tar.gz"],
+                          cwd=tmp_path, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "out/built/vmlinux").exists()
+    with tarfile.open(tmp_path / "k.tar.gz") as archive:
+        assert [name for name in archive.getnames() if name.endswith("/vmlinux")]
 
 
 def test_an_archive_that_cannot_be_written_is_told(built):
