@@ -262,12 +262,16 @@ static void run_child(void *ctx)
 	struct start *start = ctx;
 	int r = take_descriptors(start->fds);
 
+	/* As root, as container runtimes do: many an image says /root, which its user may not enter.  There the program may do
+	 * as little as its user may. */
+	if (r == 0 && chdir(start->program->cwd) < 0) {
+		start->failure = (struct program_failure){ STEP_CWD, errno };
+		return;
+	}
 	if (r == 0)
 		r = confine(start->program);
 	if (r < 0)
 		start->failure = (struct program_failure){ STEP_CONFINE, -r };
-	else if (chdir(start->program->cwd) < 0)
-		start->failure = (struct program_failure){ STEP_CWD, errno };
 	else
 		start->failure = search_and_exec(start->program);
 }

@@ -354,6 +354,21 @@ static int write_layers(struct work *work, struct flatten_writer *writer, struct
 	return 0;
 }
 
+/* Not every builder puts it into a layer.  One that cannot be made is told by the run that starts in it. */
+static int make_workdir(struct work *work, struct resoluto_err *err)
+{
+	struct resoluto_err refused;
+	const char *workdir = work->options->workdir;
+	const uint32_t top = (uint32_t) work->options->layer_count;
+	int r = workdir ? tree_make_dir(&work->tree, workdir, top, &refused) : 0;
+
+	if (r < 0 && r != -EBADMSG) {
+		*err = refused;
+		return r;
+	}
+	return 0;
+}
+
 int flatten(const struct flatten_options *options, const struct flatten_sink *sink,
             struct flatten_stats *ret_stats, struct resoluto_err *err)
 {
@@ -364,6 +379,8 @@ int flatten(const struct flatten_options *options, const struct flatten_sink *si
 	int r;
 
 	r = read_layers(&work, err);
+	if (r == 0)
+		r = make_workdir(&work, err);
 	if (r == 0 && !options->whiteouts)
 		r = flatten_check_root(&work.tree, err);
 	if (r == 0)

@@ -36,9 +36,10 @@ struct flatten_layer {
 struct flatten_options {
 	const struct flatten_layer *layers; /* lowest first */
 	size_t layer_count;
-	bool whiteouts;  /* they are OCI layers, not a plain tar */
-	bool any_filter; /* layer.h */
-	bool may_change; /* somebody else may write to the files: compare both passes */
+	const char *workdir; /* absolute: made where no layer has it; NULL: none */
+	bool whiteouts;      /* they are OCI layers, not a plain tar */
+	bool any_filter;     /* layer.h */
+	bool may_change;     /* somebody else may write to the files: compare both passes */
 	const struct caller *caller;
 };
 

@@ -457,12 +457,13 @@ static int open_layers(int dirfd, const struct oci_manifest *manifest,
 	return 0;
 }
 
-static int write_squashfs(struct job *job, const struct layers *layers, const char *file,
-                          struct resoluto_err *err)
+static int write_squashfs(struct job *job, const struct layers *layers, const char *workdir,
+                          const char *file, struct resoluto_err *err)
 {
 	CLEANUP(squashfs_writer_done) struct squashfs_writer writer = SQUASHFS_WRITER_NONE;
 	const struct flatten_options options = { .layers = layers->items,
 		                                 .layer_count = layers->count,
+		                                 .workdir = workdir,
 		                                 .whiteouts = true,
 		                                 .caller = &job->caller };
 	int r;
@@ -499,7 +500,7 @@ static int make_from_dir(struct job *job, const struct store_part *part, const c
 	if (r < 0)
 		return r;
 	snprintf(file, sizeof(file), "%s/rootfs.squashfs", part->path);
-	r = write_squashfs(job, &layers, file, err);
+	r = write_squashfs(job, &layers, config.workdir, file, err);
 	if (r < 0)
 		return r;
 	memcpy(ret_digest, manifest.config.digest, DIGEST_SIZE);

@@ -364,6 +364,20 @@ static int find_parent(struct tree *tree, const char *path, uint32_t layer, bool
 	return 0;
 }
 
+/* The last component is on the way, too: what is looked for in it is itself. */
+int tree_make_dir(struct tree *tree, const char *path, uint32_t layer, struct resoluto_err *err)
+{
+	char clean[IMAGE_PATH_MAX + 1 + sizeof("/.")];
+	struct tree_node *dir;
+	const char *name;
+	int r = clean_path(path + strspn(path, "/"), clean, err);
+
+	if (r < 0)
+		return r;
+	memcpy(clean + strlen(clean), "/.", sizeof("/."));
+	return find_parent(tree, clean, layer, true, &dir, &name, err);
+}
+
 /* -- members -- */
 
 static int check_owner(const struct tree_member *member, struct resoluto_err *err)

@@ -93,6 +93,9 @@ void tree_done(struct tree *tree);
 /* Apply one member; with whiteouts, names that begin with ".wh." are no files. */
 int tree_add(struct tree *tree, struct tree_member *member, bool whiteouts,
              struct resoluto_err *err);
+/* A directory that the image promises to have, with its parents: made like those that no layer has, behind links too.
+ * -EBADMSG: it cannot be there, since something else is in the way. */
+int tree_make_dir(struct tree *tree, const char *path, uint32_t layer, struct resoluto_err *err);
 /* The further name of an inode that is in the tree already: parent is a directory. */
 int tree_link(struct tree *tree, struct tree_node *parent, const char *name,
               struct tree_inode *inode, struct resoluto_err *err);

@@ -68,6 +68,17 @@ def test_options_win_over_the_configuration(seen, layout):
     assert (told["BOTH"], told["NEW"], told["KEPT"], told["PATH"]) == ("option", "x", "a b=c", "/opt/bin")
 
 
+@pytest.mark.parametrize("workdir", ["/not/in/any/layer", "/root"])
+def test_a_working_directory_that_no_layer_has_or_that_the_user_may_not_enter(seen, layout, tmp_path, workdir):
+    """As container runtimes have it: the first is made, and the second is entered before the rights go."""
+    program = (layout.parent / "show").read_bytes()
+    below = layer(folder("opt"), folder("opt/bin"), member("opt/bin/show", data=program, mode=0o755),
+                  folder("root", mode=0o700))
+    Layout(tmp_path / "layout").image([below], tag="1", config={"Env": ["PATH=/opt/bin"], "WorkingDir": workdir})
+    told = seen("--image", f"oci:{tmp_path}/layout:1")
+    assert (told["cwd"], told["ids"]) == (workdir, "1000:1000")
+
+
 def test_an_archive_of_docker_is_run_as_its_configuration_says(seen, layout, tmp_path):
     archive = f"docker-archive:{tmp_path}/docker.tar"
     subprocess.run(["skopeo", "--insecure-policy", "copy", "-q", f"oci:{layout}:1", f"{archive}:show:1"], check=True)

@@ -106,6 +106,48 @@ static void layers_become_one_stream(void)
 	}
 }
 
+static void the_working_directory_is_there(void)
+{
+	/* The last two cannot be made, which is said when a run starts there. */
+	static const struct {
+		const char *workdir, *added;
+	} cases[] = {
+		{ "/etc", "" },
+		{ "/", "" },
+		{ "/app/src/", " app:755 app/src:755" },
+		{ "/way/deep", " etc/deep:755" },
+		{ "/etc/a/b", "" },
+		{ "/../x", "" },
+	};
+	static const struct file files[] = {
+		{ "etc", AE_IFDIR, NULL, 0755 },
+		{ "etc/a", AE_IFREG, "a", 0644 },
+		{ "way", AE_IFLNK, "/etc", 0644 },
+	};
+	CLEANUP(buf_done) struct buf one = layers_make("none", files, 3);
+	struct flatten_layer layer = layer_of(&one, "one");
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		CLEANUP(buf_done) struct buf stream = BUF_INIT(0);
+		CLEANUP(buf_done) struct buf text = BUF_INIT(0);
+		CLEANUP(buf_done) struct buf made = BUF_INIT(0);
+
+		CHECK(run(&(struct flatten_options){ .layers = &layer,
+		                                     .layer_count = 1,
+		                                     .workdir = cases[i].workdir,
+		                                     .whiteouts = true },
+		          &stream, NULL) == 0);
+		show(&stream, &text);
+		made = BUF_INIT(1024);
+		for (char *word = strtok(text.data, " "); word; word = strtok(NULL, " ")) {
+			if (strcmp(word, "./:755") != 0 && strcmp(word, "etc:755") != 0 &&
+			    strcmp(word, "etc/a=a") != 0 && strcmp(word, "way->/etc") != 0)
+				buf_addf(&made, " %s", word);
+		}
+		CHECK_STR(made.data ? made.data : "", cases[i].added);
+	}
+}
+
 static void both_passes_may_be_compared(void)
 {
 	CLEANUP(buf_done) struct buf one = layers_make("gzip", lower, 7);
@@ -419,6 +461,7 @@ static void its_caller_stops_either_pass(void)
 int main(void)
 {
 	RUN(layers_become_one_stream);
+	RUN(the_working_directory_is_there);
 	RUN(both_passes_may_be_compared);
 	RUN(a_tar_that_changes_is_refused);
 	RUN(no_layer_is_an_empty_root);
