@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -245,6 +246,10 @@ int mount_root(const struct disks *disks, struct resoluto_err *err)
 
 int mount_enter_root(struct resoluto_err *err)
 {
+	/* The kernel's threads have the first process's root: a program that the kernel starts by itself, as root
+	 * (/sbin/request-key), would be the image's. */
+	if (unshare(CLONE_FS) < 0)
+		return resoluto_fail(err, -errno, "have a root apart from the kernel's");
 	/* Moved over the old root, not only entered: else unshare(CLONE_NEWUSER) fails in there. */
 	if (chdir("/newroot") < 0 || mount(".", "/", NULL, MS_MOVE, NULL) < 0 || chroot(".") < 0 ||
 	    chdir("/") < 0)

@@ -42,13 +42,13 @@ static int build(struct root *root, struct resoluto_err *err)
 	return r < 0 ? r : 0;
 }
 
-/* A file system that the kernel does not know is said by the name of its option. */
+/* What the kernel lacks is said by the name of its option: a file system, the driver of the disks, the network. */
 static int explain(int r, struct resoluto_err *err)
 {
 	CLEANUP(fd_close) int old_root = -1;
 
-	if (r != -ENODEV)
-		return r;
+	if (r == 0)
+		return 0;
 	old_root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (old_root >= 0 && kernel_check(old_root, err) < 0)
 		dprintf(STDERR_FILENO, "resoluto-runner: %s\n", err->text);

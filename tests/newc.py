@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Archives that a guest's kernel unpacks, for a test's own first process."""
+"""Archives that a guest's kernel unpacks: for a test's own first process, and what is in the runner's."""
 
 
 def cpio(files):
@@ -15,3 +15,16 @@ def cpio(files):
 def in_place_of_runner(init, **files):
     """cpio() of another first process.  What the kernel starts before it (guest/early.h) is no program any more."""
     return cpio({"init": init, "early": b"", **files})
+
+
+def members_of(archive):
+    """{name: bytes} of a plain newc archive."""
+    members, at = {}, 0
+    while True:
+        size, name_size = int(archive[at + 54 : at + 62], 16), int(archive[at + 94 : at + 102], 16)
+        name = archive[at + 110 : at + 110 + name_size - 1].decode()
+        start = at + (110 + name_size + 3) // 4 * 4
+        if name == "TRAILER!!!":
+            return members
+        members[name] = archive[start : start + size]
+        at = start + (size + 3) // 4 * 4

@@ -170,22 +170,19 @@ static void try_to_take_back(void)
 }
 
 /* A program that the kernel would start as root, for the core of one that crashes: this one, which leaves a mark.
- * The kernel's threads share the root of the first process, which is the runner's by now. */
+ * The kernel's threads have the root they began with, the initramfs: nothing of the image is in it. */
 static void try_helper(void)
 {
-	static const char seen[] = "/proc/1/root" HELPER_MARK;
-	char pattern[64];
 	pid_t crashing;
 
-	snprintf(pattern, sizeof(pattern), "|/proc/%d/exe " HELPER, (int) getpid());
-	(void) write_to("/proc/sys/kernel/core_pattern", pattern);
+	(void) write_to("/proc/sys/kernel/core_pattern", "|/init " HELPER);
 	crashing = fork();
 	if (crashing == 0)
 		abort();
 	(void) waitpid(crashing, NULL, 0);
-	for (int i = 0; i < 100 && access(seen, F_OK) < 0; i++)
+	for (int i = 0; i < 100 && access(HELPER_MARK, F_OK) < 0; i++)
 		usleep(20000);
-	tell("helper", access(seen, F_OK));
+	tell("helper", access(HELPER_MARK, F_OK));
 	(void) write_to("/proc/sys/kernel/core_pattern", "core");
 }
 

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from conftest import build_dir, kernel_environment, wait_until
-from newc import in_place_of_runner
+from newc import cpio, in_place_of_runner, members_of
 
 SANDBOX_FAILED = 125
 CONSOLE_BYTES = 64 * 1024
@@ -212,6 +212,20 @@ def test_a_machine_that_leaves_before_its_runner_is_there_did_not_boot(sandbox, 
     env = with_init(kernel, tmp_path / "initrd.img", **{"before-hello": word.encode()})
     result, _ = end(sandbox, env, "true")
     assert (result["reason"], result["ran"]) == ("boot-failed", False), result
+
+
+def test_a_driver_that_the_kernel_lacks_is_named(sandbox, tmp_path):
+    """A kernel without the disks' driver: the module of that name is another one, which is there already."""
+    kernel = kernel_environment("distro")
+    plain = pathlib.Path(kernel["RESOLUTO_LOCAL_INITRD"]).read_bytes()
+    members = members_of(plain)
+    [driver] = [name for name in members if "virtio_blk" in name]
+    [other] = [name for name in members if "virtio_console" in name]
+    (tmp_path / "initrd.img").write_bytes(plain + cpio({driver: members[other]}))
+    env = {**kernel, "RESOLUTO_LOCAL_INITRD": str(tmp_path / "initrd.img")}
+    result = result_of(sandbox.run("run", "--json", "--", "true", env=env))
+    assert (result["reason"], result["ran"]) == ("inputs-failed", False), result
+    assert "this kernel lacks CONFIG_VIRTIO_BLK\n" in result["substrate_logs"].replace("\r", ""), result
 
 
 # --- what the guest's kernel is told ---

@@ -3,12 +3,15 @@
 
 docs/guest-kernel.md ("Hardening") lists them.  The distribution's kernel has more in it, and the runner takes it away;
 ours never had it."""
+import io
 import json
 import re
+import tarfile
 
 import pytest
 
 from conftest import ROOT, build_dir
+from newc import members_of
 
 HERE = ROOT / "tests/vm"
 REFUSED = {"EPERM", "EACCES"}
@@ -117,6 +120,19 @@ def test_the_settings_hold(seen, kernel):
         assert all(name.startswith("net/") and probe["uid"] == 0 for name in written), written
 
 
+def test_the_kernel_starts_no_program_of_the_image(sandbox, kernel, tmp_path):
+    """One that it would start as root, beside the sandbox's rules, for a key that a program asks for."""
+    program = (build_dir() / "tests/vm/key_probe").read_bytes()
+    image = tmp_path / "image.tar"
+    with tarfile.open(image, "w") as archive:
+        for name in ("program", "sbin/request-key"):
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(program), 0o755
+            archive.addfile(member, io.BytesIO(program))
+    done = sandbox.run("run", "--memory=256Mi", "--image", f"tar:{image}", "--", "/program", env=kernel)
+    assert (done.returncode, done.stdout) == (0, b"ENOENT not started\n"), (done.stdout, done.stderr)
+
+
 def test_every_setting_of_the_runner_is_looked_at():
     table = (ROOT / "guest/settings.c").read_text().split("settings[] = {")[1].split("\n};")[0]
     listed = dict(re.findall(r'\{ "([a-z0-9_/]+)", "([^"]*)",', table))
@@ -124,19 +140,6 @@ def test_every_setting_of_the_runner_is_looked_at():
 
 
 # --- root of the guest ---
-
-
-def members_of(archive):
-    """{name: bytes} of a plain newc archive."""
-    members, at = {}, 0
-    while True:
-        size, name_size = int(archive[at + 54 : at + 62], 16), int(archive[at + 94 : at + 102], 16)
-        name = archive[at + 110 : at + 110 + name_size - 1].decode()
-        start = at + (110 + name_size + 3) // 4 * 4
-        if name == "TRAILER!!!":
-            return members
-        members[name] = archive[start : start + size]
-        at = start + (size + 3) // 4 * 4
 
 
 def archive_of(members):
