@@ -47,15 +47,15 @@ int main(int argc, char **argv)
 	};
 	struct resoluto_result *result = NULL;
 	struct resoluto_err err = { 0 };
-	int code;
+	int code = RESOLUTO_EXIT_SANDBOX;
 
 	if (resoluto_sandbox_run(&options, &result, &err) < 0) {
 		fprintf(stderr, "resoluto-sandbox %s: %s: %s\n", resoluto_version(), err.text,
 		        strerror(-err.code));
-		return RESOLUTO_EXIT_SANDBOX;
+	} else {
+		tell(result);
+		code = result->exit_code;
 	}
-	tell(result);
-	code = result->exit_code;
 	resoluto_result_free(result);
 	return code;
 }
