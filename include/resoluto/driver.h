@@ -100,7 +100,9 @@ struct resoluto_drive_options {
 struct resoluto_outcome {
 	enum resoluto_disposition disposition;
 	char reason[RESOLUTO_REASON_MAX]; /* "" when completed well */
-	char detail[RESOLUTO_DETAIL_MAX]; /* of the last status, where that gave the reason */
+	/* Of the last status, where that gave the reason; of one in the substrate's own words (unstartable,
+	 * external) "REASON, exit code N: DETAIL", as far as it says them. */
+	char detail[RESOLUTO_DETAIL_MAX];
 	enum resoluto_phase observed_phase;
 	char *result_json;       /* owned: result.json, NULL if there is none that is valid */
 	char *substrate_logs;    /* owned, never NULL after success */

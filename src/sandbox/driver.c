@@ -10,9 +10,11 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "conduit/seek.h"
@@ -225,18 +227,46 @@ static int ended(struct drive *drive, struct resoluto_err *err)
 	                reason_name(drive->tail.has_manifest ? REASON_PROTOCOL : REASON_NO_RESULT));
 }
 
+/* What the substrate says in its own words, which are none of our reasons. */
+static void keep_words(struct drive *drive)
+{
+	const struct resoluto_status *last = &drive->watch.last;
+	CLEANUP(buf_done)
+	struct buf words = BUF_INIT(sizeof(last->reason) + sizeof(last->detail) + 64);
+	const char *separator = "";
+
+	if (last->reason[0] && buf_add_str(&words, last->reason) == 0)
+		separator = ": ";
+	if (last->exit_code > 0 &&
+	    buf_addf(&words, "%sexit code %d", words.len > 0 ? ", " : "", last->exit_code) == 0)
+		separator = ": ";
+	if (last->detail[0])
+		(void) buf_addf(&words, "%s%s", separator, last->detail);
+	snprintf(drive->outcome.detail, sizeof(drive->outcome.detail), "%s",
+	         words.data ? words.data : "");
+}
+
+static int unstartable(struct drive *drive)
+{
+	keep_words(drive);
+	return conclude(drive, RESOLUTO_UNSTARTABLE, reason_name(REASON_UNSTARTABLE));
+}
+
 static int gone(struct drive *drive, struct resoluto_err *err)
 {
 	int r = last_tail(drive, err);
 
-	return r != 0 ? r : conclude(drive, RESOLUTO_EXTERNAL, reason_name(REASON_EXTERNAL));
+	if (r != 0)
+		return r;
+	keep_words(drive);
+	return conclude(drive, RESOLUTO_EXTERNAL, reason_name(REASON_EXTERNAL));
 }
 
 static int judge(struct drive *drive, struct resoluto_err *err)
 {
 	switch (watch_judge(&drive->watch, now_ms(drive))) {
 	case WATCH_UNSTARTABLE:
-		return conclude(drive, RESOLUTO_UNSTARTABLE, reason_name(REASON_UNSTARTABLE));
+		return unstartable(drive);
 	case WATCH_SILENT:
 		return conclude(drive, RESOLUTO_SILENT, reason_name(REASON_SILENT));
 	case WATCH_ENDED:

@@ -396,6 +396,37 @@ static void a_failure_in_foreign_words_is_given_time(void)
 	scripted_done(&scripted);
 }
 
+/* Ends by what the runtime says, in words of its own. */
+static void tells(enum resoluto_phase phase, const char *reason, int exit_code, const char *detail,
+                  const char *told)
+{
+	struct scripted scripted;
+	struct seen seen = { 0 };
+	struct resoluto_outcome outcome;
+	bool is_waiting = phase == RESOLUTO_PHASE_PENDING;
+
+	scripted_init(&scripted);
+	scripted_is(&scripted, phase, reason);
+	scripted.status.exit_code = exit_code;
+	snprintf(scripted.status.detail, sizeof(scripted.status.detail), "%s", detail);
+	ends_as(&scripted, &seen, &outcome, is_waiting ? RESOLUTO_UNSTARTABLE : RESOLUTO_EXTERNAL,
+	        is_waiting ? "unstartable" : "external");
+	CHECK_STR(outcome.detail, told);
+	resoluto_outcome_done(&outcome);
+	scripted_done(&scripted);
+}
+
+static void the_words_of_the_substrate_are_told(void)
+{
+	tells(RESOLUTO_PHASE_PENDING, "ImagePullBackOff", -1, "manifest unknown",
+	      "ImagePullBackOff: manifest unknown");
+	tells(RESOLUTO_PHASE_PENDING, "ErrImagePull", -1, "", "ErrImagePull");
+	tells(RESOLUTO_PHASE_FAILED, "OOMKilled", 137, "d", "OOMKilled, exit code 137: d");
+	tells(RESOLUTO_PHASE_FAILED, "", 137, "", "exit code 137");
+	tells(RESOLUTO_PHASE_FAILED, "", -1, "node lost", "node lost");
+	tells(RESOLUTO_PHASE_UNKNOWN, "", -1, "", "");
+}
+
 static void definite_failures_end_at_once(void)
 {
 	static const struct {
@@ -643,6 +674,7 @@ int main(void)
 	RUN(unknown_before_it_was_running_is_external);
 	RUN(unknown_while_running_waits_for_the_window);
 	RUN(a_failure_in_foreign_words_is_given_time);
+	RUN(the_words_of_the_substrate_are_told);
 	RUN(definite_failures_end_at_once);
 	RUN(a_wake_without_a_chunk_asks_for_the_status);
 	RUN(silent_keeps_the_end_of_the_logs);
