@@ -65,6 +65,7 @@ int sandbox_attach(const struct resoluto_attach_options *given, const struct san
                    struct resoluto_run **ret_run, struct resoluto_err *err)
 {
 	struct resoluto_attach_options options;
+	struct resoluto_err why = { 0 };
 	struct resoluto_run *run;
 	int r = options_copy(&options, sizeof(options), given, given->struct_size, err);
 
@@ -79,10 +80,10 @@ int sandbox_attach(const struct resoluto_attach_options *given, const struct san
 		return resoluto_fail(err, -ENOMEM, "open run %s", options.id);
 	run->cursor = 1;
 	run->poll_interval_ms = tuning->poll_interval_ms;
-	r = open_parts(run, &options, err);
+	r = open_parts(run, &options, &why);
 	if (r < 0) {
 		resoluto_run_close(run);
-		return r;
+		return resoluto_fail(err, r, "%s", why.text);
 	}
 	*ret_run = run;
 	return 0;

@@ -543,20 +543,22 @@ int driver_drive(const struct resoluto_drive_options *options, const struct driv
                  struct resoluto_outcome *ret_outcome, struct resoluto_err *err)
 {
 	struct drive drive = { .clock = clock };
-	int r = start(&drive, options, err);
+	/* What did not end the drive may have been recorded in it, too. */
+	struct resoluto_err why = { 0 };
+	int r = start(&drive, options, &why);
 
 	if (r == 0) {
-		r = follow(&drive, err);
+		r = follow(&drive, &why);
 		reap(&drive);
 	}
 	if (drive.tail.reader)
 		drive.outcome.foreign_events = chunk_reader_foreign_events(drive.tail.reader);
 	tail_done(&drive.tail);
 	if (r == 0 && !drive.outcome.substrate_logs)
-		r = resoluto_fail(err, -ENOMEM, "keep the substrate's logs");
+		r = resoluto_fail(&why, -ENOMEM, "keep the substrate's logs");
 	if (r < 0) {
 		resoluto_outcome_done(&drive.outcome);
-		return r;
+		return resoluto_fail(err, r, "%s", why.text);
 	}
 	*ret_outcome = drive.outcome;
 	return 0;

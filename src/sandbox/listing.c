@@ -154,16 +154,16 @@ static int remove_ended(const struct sweep *sweep, const char *id, struct resolu
 		                                        .backend = sweep->options->backend };
 	CLEANUP(close_run) struct resoluto_run *run = NULL;
 	enum resoluto_run_state state;
-	int r = resoluto_run_attach(&attach, &run, err);
+	struct resoluto_err why = { 0 };
+	int r = resoluto_run_attach(&attach, &run, &why);
 
 	if (r == 0)
-		r = attached_state(run, &state, err);
-	if (r == -ENOENT)
+		r = attached_state(run, &state, &why);
+	if (r == -ENOENT || (r == 0 && state != RESOLUTO_RUN_ENDED))
 		return 0;
-	if (r < 0 || state != RESOLUTO_RUN_ENDED)
-		return r;
-	r = resoluto_run_destroy(run, err);
-	return r < 0 ? r : 1;
+	if (r == 0)
+		r = resoluto_run_destroy(run, &why);
+	return r < 0 ? resoluto_fail(err, r, "%s", why.text) : 1;
 }
 
 static int sweep_one(void *ctx, const struct resoluto_run_info *info)

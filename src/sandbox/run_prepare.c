@@ -128,11 +128,14 @@ static int add_labels(struct run *run, struct resoluto_err *err)
 static int read_files(struct run *run, struct resoluto_err *err)
 {
 	struct stops *stops = &run->idle.stops;
-	int r = environment_read_file(run->options.env_file, stops, &run->file_env, err);
+	struct resoluto_err why = { 0 };
+	int r = environment_read_file(run->options.env_file, stops, &run->file_env, &why);
 
 	if (r == 0)
-		r = egress_compile(&run->options, stops, &run->egress, &run->egress_notes, err);
-	return r == -ECANCELED && stops->signo != 0 ? 0 : r;
+		r = egress_compile(&run->options, stops, &run->egress, &run->egress_notes, &why);
+	if (r == -ECANCELED && stops->signo != 0)
+		return 0;
+	return r < 0 ? resoluto_fail(err, r, "%s", why.text) : r;
 }
 
 int run_prepare(struct run *run, const struct resoluto_run_options *options,

@@ -180,7 +180,7 @@ static struct resoluto_run *launch_with(const struct resoluto_run_options *optio
 
 	if (sandbox_launch(options, &tuning, &run, &result, &err) != 0)
 		printf("# %s\n", err.text);
-	CHECK(run && result);
+	CHECK(run && result && err.code == 0 && !err.text[0]);
 	CHECK_STR(resoluto_run_id(run), options->id);
 	CHECK_STR(result->run_id, options->id);
 	resoluto_result_free(result);
@@ -204,7 +204,7 @@ static struct resoluto_run *attach(struct script *script, const char *id)
 
 	if (sandbox_attach(&options, &tuning, &run, &err) != 0)
 		printf("# %s\n", err.text);
-	CHECK(run);
+	CHECK(run && err.code == 0 && !err.text[0]);
 	return run;
 }
 
@@ -258,7 +258,7 @@ static void drive_to_end(struct resoluto_run *run, const struct resoluto_follow_
 
 	if (resoluto_run_drive(run, options, &result, &err) != 0)
 		printf("# %s\n", err.text);
-	CHECK(result);
+	CHECK(result && err.code == 0 && !err.text[0]);
 	CHECK(result->ran && result->exit_code == 7 && !result->ok);
 	CHECK(result->disposition == RESOLUTO_COMPLETED && !result->reason[0]);
 	CHECK(result->isolation_json && result->canary_json && result->artifacts);
@@ -643,6 +643,28 @@ static void unknown_and_impossible_ids(void)
 	end(&script);
 }
 
+/* Its sandbox is gone, and what it wrote was kept: nothing of that is a failure. */
+static void a_kept_run_leaves_the_error_alone(void)
+{
+	struct script script;
+	struct resoluto_run_options options;
+	struct resoluto_follow_options follow;
+	struct resoluto_result *result = NULL;
+	struct resoluto_run *run;
+
+	begin(&script, "memory://");
+	script.ends = true;
+	options = options_of(&script);
+	options.keep_run = true;
+	CHECK(sandbox_run(&options, &tuning, &result, NULL) == 0);
+	resoluto_result_free(result);
+	run = attach(&script, "r1");
+	follow = follow_of(&script);
+	drive_to_end(run, &follow);
+	destroy(run);
+	end(&script);
+}
+
 static int to_buf(void *ctx, const void *bytes, size_t len)
 {
 	return buf_add(ctx, bytes, len);
@@ -881,6 +903,7 @@ int main(void)
 	RUN(an_id_is_launched_once);
 	RUN(a_program_that_never_starts_is_told_at_once);
 	RUN(a_program_that_ended_at_once_is_kept);
+	RUN(a_kept_run_leaves_the_error_alone);
 	RUN(a_launch_hands_over_its_input);
 	RUN(a_launch_can_be_stopped);
 	RUN(a_launch_refuses_what_it_cannot_do);

@@ -58,13 +58,19 @@ static struct resoluto_drive_options options_of(struct scripted *scripted, struc
 	};
 }
 
+/* err is written on failure, with words, and untouched on success. */
 static int drive(struct scripted *scripted, struct seen *seen, struct resoluto_outcome *outcome)
 {
 	struct resoluto_drive_options options = options_of(scripted, seen);
+	struct resoluto_err err = { 0 };
+	int r;
 
 	if (seen->idle_fails_at)
 		options.on_idle = idle;
-	return driver_drive(&options, &scripted->clock, outcome, NULL);
+	r = driver_drive(&options, &scripted->clock, outcome, &err);
+	CHECK(err.code == (r < 0 ? r : 0));
+	CHECK((err.text[0] != '\0') == (r < 0));
+	return r;
 }
 
 /* Drive what the test has set up and check how it ended. */
