@@ -57,7 +57,7 @@ typedef int resoluto_event_fn(void *ctx, const struct resoluto_event *event);
 /* Who bounds how many run at once (seeds: Admission, Lease). */
 struct resoluto_admission {
 	/* Wait for room, launch, and fill *ret_handle.  extra_fd as in runtime wait: readable means
-	 * the caller wants to stop, return -ECANCELED. */
+	 * the caller wants to stop, return -ECANCELED; its text as of on_idle. */
 	int (*acquire)(void *ctx, struct resoluto_runtime *runtime,
 	               const struct resoluto_launch_spec *spec, int extra_fd,
 	               struct resoluto_handle *ret_handle, struct resoluto_err *err);
@@ -79,9 +79,10 @@ struct resoluto_drive_options {
 	unsigned poll_interval_ms; /* 0 = RESOLUTO_POLL_INTERVAL_MS */
 	/* Called whenever the driver has nothing to read: feed stdin, look at signals.  Returns 0, 1 to
 	 * be called again soon (within 10 ms), RESOLUTO_IDLE_LEAVE, or a negative errno value, which
-	 * ends the drive: -ECANCELED gives disposition STOPPED with the text of err as its reason. */
+	 * ends the drive: -ECANCELED gives disposition STOPPED with the text of err ("": cancelled) as its
+	 * reason. */
 	int (*on_idle)(void *ctx, struct resoluto_handle *handle, struct resoluto_err *err);
-	int idle_fd;       /* readable: call on_idle; -1 none */
+	int idle_fd;       /* readable: call on_idle; -1 or 0: none */
 	bool keep_sandbox; /* do not destroy at the end */
 
 	/* A sandbox that runs already, from the runtime's attach().  Nothing is launched or destroyed, and

@@ -305,6 +305,18 @@ static int leave(struct drive *drive)
 	return 1;
 }
 
+/* What a callback said of its failure; it may have said nothing. */
+static const char *words_of(const struct resoluto_err *why, const char *otherwise)
+{
+	return why->text[0] ? why->text : otherwise;
+}
+
+/* 0 is none, too: whoever leaves the member out does not mean its standard input. */
+static int idle_fd(const struct resoluto_drive_options *options)
+{
+	return options->on_idle && options->idle_fd > 0 ? options->idle_fd : -1;
+}
+
 /* 1 in *ret_soon: on_idle wants to be called again soon. */
 static int call_on_idle(struct drive *drive, bool *ret_soon, struct resoluto_err *err)
 {
@@ -319,10 +331,12 @@ static int call_on_idle(struct drive *drive, bool *ret_soon, struct resoluto_err
 	if (r >= 0)
 		return 0;
 	if (r != -ECANCELED)
-		return resoluto_fail(err, r, "%s", why.text);
+		return resoluto_fail(err, r, "%s", words_of(&why, "on_idle failed"));
 	/* Show what was said until now; a verdict that came meanwhile stands. */
 	r = last_tail(drive, err);
-	return r != 0 ? r : conclude(drive, RESOLUTO_STOPPED, why.text);
+	return r != 0 ? r
+	              : conclude(drive, RESOLUTO_STOPPED,
+	                         words_of(&why, reason_name(REASON_CANCELLED)));
 }
 
 static int wait_ms(const struct drive *drive, bool soon)
@@ -341,8 +355,8 @@ static int sleep_in_runtime(struct drive *drive, bool soon, struct resoluto_err 
 	const struct resoluto_drive_options *options = &drive->options;
 	int timeout = wait_ms(drive, soon);
 	uint64_t start = now_ms(drive);
-	int fd = options->on_idle ? options->idle_fd : -1;
-	int r = options->runtime->ops->wait(options->runtime, &drive->handle, fd, timeout, err);
+	int r = options->runtime->ops->wait(options->runtime, &drive->handle, idle_fd(options),
+	                                    timeout, err);
 	bool is_early = now_ms(drive) - start < (uint64_t) timeout;
 
 	if (r < 0)
@@ -424,7 +438,6 @@ static int launch(struct drive *drive, struct resoluto_err *err)
 {
 	const struct resoluto_drive_options *options = &drive->options;
 	const struct resoluto_admission *admission = options->admission;
-	int fd = options->on_idle ? options->idle_fd : -1;
 	uint64_t start = now_ms(drive);
 	int r;
 
@@ -433,8 +446,8 @@ static int launch(struct drive *drive, struct resoluto_err *err)
 		return 0;
 	}
 	if (admission)
-		r = admission->acquire(admission->ctx, options->runtime, options->spec, fd,
-		                       &drive->handle, err);
+		r = admission->acquire(admission->ctx, options->runtime, options->spec,
+		                       idle_fd(options), &drive->handle, err);
 	else
 		r = options->runtime->ops->launch(options->runtime, options->spec, &drive->handle,
 		                                  err);
@@ -463,11 +476,13 @@ static int follow(struct drive *drive, struct resoluto_err *err)
 	int r = launch(drive, &why);
 
 	if (r == -ECANCELED) {
-		conclude(drive, RESOLUTO_STOPPED, why.text);
+		conclude(drive, RESOLUTO_STOPPED, words_of(&why, reason_name(REASON_CANCELLED)));
 		return 0;
 	}
 	if (r < 0)
-		return resoluto_fail(err, r, "%s", why.text);
+		return resoluto_fail(err, r, "%s",
+		                     words_of(&why, drive->options.admission ? "acquire failed"
+		                                                             : "launch failed"));
 	drive->next_poll_ms = now_ms(drive);
 	do
 		r = turn(drive, err);

@@ -575,6 +575,67 @@ static void other_failures_of_on_idle_fail_the_drive(void)
 	scripted_done(&scripted);
 }
 
+static int acquire_nothing(void *ctx, struct resoluto_runtime *runtime,
+                           const struct resoluto_launch_spec *launch_spec, int extra_fd,
+                           struct resoluto_handle *ret_handle, struct resoluto_err *err)
+{
+	CHECK(extra_fd == -1);
+	return *(const int *) ctx;
+}
+
+static int drive_admitted(struct scripted *scripted, int code, struct resoluto_outcome *outcome,
+                          struct resoluto_err *err)
+{
+	struct seen seen = { 0 };
+	const struct resoluto_admission admission = { .acquire = acquire_nothing, .ctx = &code };
+	struct resoluto_drive_options options = options_of(scripted, &seen);
+
+	options.admission = &admission;
+	options.on_idle = idle;
+	options.idle_fd = 0;
+	return driver_drive(&options, &scripted->clock, outcome, err);
+}
+
+static void callbacks_that_say_nothing_are_spoken_for(void)
+{
+	struct scripted scripted;
+	struct seen failing = { .idle_fails_at = 1, .idle_code = -EIO, .idle_text = "" };
+	struct seen stopping = { .idle_fails_at = 1, .idle_code = -ECANCELED, .idle_text = "" };
+	struct resoluto_outcome outcome;
+	struct resoluto_err err = { 0 };
+
+	scripted_init(&scripted);
+	CHECK(drive(&scripted, &failing, &outcome) == -EIO);
+	scripted.destroys = 0;
+	ends_as(&scripted, &stopping, &outcome, RESOLUTO_STOPPED, "cancelled");
+	resoluto_outcome_done(&outcome);
+	CHECK(drive_admitted(&scripted, -EIO, &outcome, &err) == -EIO);
+	CHECK_STR(err.text, "acquire failed");
+	CHECK(drive_admitted(&scripted, -ECANCELED, &outcome, &err) == 0);
+	CHECK_STR(outcome.reason, "cancelled");
+	resoluto_outcome_done(&outcome);
+	scripted_done(&scripted);
+}
+
+/* A member that was left out is not standard input. */
+static void no_idle_fd(void)
+{
+	struct scripted scripted;
+	struct seen seen = { 0 };
+	struct resoluto_outcome outcome;
+	struct resoluto_drive_options options;
+
+	scripted_init(&scripted);
+	scripted.on_wait = say_and_end;
+	options = options_of(&scripted, &seen);
+	options.on_idle = idle;
+	options.idle_fd = 0;
+	CHECK(driver_drive(&options, &scripted.clock, &outcome, NULL) == 0);
+	CHECK(scripted.waits > 0 && scripted.last_extra_fd == -1);
+	resoluto_outcome_done(&outcome);
+	scripted_done(&scripted);
+}
+
 static void a_failing_on_event_fails_the_drive(void)
 {
 	struct scripted scripted;
@@ -689,6 +750,8 @@ int main(void)
 	RUN(a_deadline_explains_a_verdict);
 	RUN(cancelled_by_on_idle);
 	RUN(other_failures_of_on_idle_fail_the_drive);
+	RUN(callbacks_that_say_nothing_are_spoken_for);
+	RUN(no_idle_fd);
 	RUN(a_failing_on_event_fails_the_drive);
 	RUN(a_failed_launch_fails_the_drive);
 	RUN(a_runtime_that_does_not_wait_is_not_spun_on);

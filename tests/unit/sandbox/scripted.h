@@ -34,7 +34,7 @@ struct scripted {
 	int launch_code;  /* of the next launches */
 	unsigned busy;    /* launches that are answered with -EBUSY first */
 	unsigned launches, statuses, destroys, waits, naps, signals, closes, detaches;
-	int last_signal;
+	int last_signal, last_extra_fd;
 	size_t room;      /* bytes of stdin that are taken until the next wait; SIZE_MAX: all */
 	bool is_deaf;     /* the program does not read its stdin any more */
 	bool only_counts; /* stdin_sum is not wanted */
@@ -102,6 +102,7 @@ static inline int scripted_wait(struct resoluto_runtime *runtime, struct resolut
 	bool changed;
 
 	scripted->waits++;
+	scripted->last_extra_fd = extra_fd;
 	scripted->timeouts_ms += (uint64_t) timeout_ms;
 	changed = scripted->on_wait && scripted->on_wait(scripted, scripted->waits);
 	if (!changed)
