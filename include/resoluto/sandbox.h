@@ -21,6 +21,7 @@
  *
  * Ownership  options are borrowed for the length of the call; the result belongs to the caller.
  * Strings    UTF-8 unless said otherwise; lists are NULL-terminated and may be NULL for none.
+ * NULL       where one is needed: -EINVAL.  Whatever is released, done or closed may be NULL.
  * Threads    calls share nothing: any number at once.  SIGPIPE is left alone by the library.
  */
 
@@ -222,14 +223,14 @@ struct resoluto_result {
  * on without us (detach_on_hangup), and then *ret_result says which one it is and what was staged;
  * negative when the options are wrong (-EINVAL: nothing was started, err says what to change) or the run could
  * not be claimed (-EEXIST: its id is taken): then *ret_result, where it is not NULL, says only that it was refused.
- * Release with resoluto_result_free().
+ * ret_result may be NULL.  Release with resoluto_result_free().
  */
 int resoluto_sandbox_run(const struct resoluto_run_options *options,
                          struct resoluto_result **ret_result, struct resoluto_err *err);
 
 void resoluto_result_free(struct resoluto_result *result);
 
-/** The result as JSON (spec/run-result.schema.json), one line.  free(); NULL when out of memory. */
+/** The result as JSON (spec/run-result.schema.json), one line.  free(); NULL when out of memory, or of no result. */
 char *resoluto_result_to_json(const struct resoluto_result *result);
 
 /*
@@ -296,7 +297,7 @@ struct resoluto_follow_options {
 /**
  * Tell a run's output and events from a cursor on, and follow it to its end.
  *
- * 0: it has ended, and *ret_result is its verdict, without artifacts (collect) and with the output
+ * 0: it has ended, and *ret_result (may be NULL) is its verdict, without artifacts (collect) and with the output
  * that was told; release with resoluto_result_free().  1: it was left and goes on.
  */
 int resoluto_run_drive(struct resoluto_run *run, const struct resoluto_follow_options *options,

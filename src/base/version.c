@@ -34,6 +34,8 @@ int resoluto_version_guard(const char *image_version, struct resoluto_err *err)
 {
 	unsigned image[PARTS], ours[PARTS];
 
+	if (!image_version)
+		return resoluto_fail(err, -EINVAL, "no version is given");
 	if (parse_version(image_version, image) < 0)
 		return resoluto_fail(err, -EINVAL, "'%s' is not a version such as %s",
 		                     image_version, RESOLUTO_VERSION);

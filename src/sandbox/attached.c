@@ -67,10 +67,12 @@ int sandbox_attach(const struct resoluto_attach_options *given, const struct san
 	struct resoluto_attach_options options;
 	struct resoluto_err why = { 0 };
 	struct resoluto_run *run;
-	int r = options_copy(&options, sizeof(options), given, given->struct_size, err);
+	int r = options_copy(&options, sizeof(options), given, err);
 
 	if (r < 0)
 		return r;
+	if (!ret_run)
+		return resoluto_fail(err, -EINVAL, "no place for the run is given");
 	if (!options.id || !key_is_run_id(options.id))
 		return resoluto_fail(err, -EINVAL,
 		                     "'%.60s' is not the id of a run: 1 to 40 of a-z, 0-9 and '-'",
@@ -110,12 +112,19 @@ void resoluto_run_close(struct resoluto_run *run)
 
 const char *resoluto_run_id(const struct resoluto_run *run)
 {
-	return run->place.id;
+	return run ? run->place.id : "";
 }
 
 uint64_t resoluto_run_cursor(const struct resoluto_run *run)
 {
-	return run->cursor;
+	return run ? run->cursor : 0;
+}
+
+int attached_check(const struct resoluto_run *run, bool has_place, struct resoluto_err *err)
+{
+	if (!run)
+		return resoluto_fail(err, -EINVAL, "no run is given");
+	return has_place ? 0 : resoluto_fail(err, -EINVAL, "no place for the answer is given");
 }
 
 uint64_t attached_silence_ms(const struct resoluto_run *run)
@@ -151,14 +160,18 @@ int attached_state(struct resoluto_run *run, enum resoluto_run_state *ret_state,
 int resoluto_run_look(struct resoluto_run *run, enum resoluto_run_state *ret_state,
                       struct resoluto_err *err)
 {
-	return attached_state(run, ret_state, err);
+	int r = attached_check(run, ret_state, err);
+
+	return r < 0 ? r : attached_state(run, ret_state, err);
 }
 
 int resoluto_run_signal(struct resoluto_run *run, int signo, struct resoluto_err *err)
 {
 	enum resoluto_run_state state;
-	int r = attached_state(run, &state, err);
+	int r = attached_check(run, true, err);
 
+	if (r == 0)
+		r = attached_state(run, &state, err);
 	if (r == 0 && state == RESOLUTO_RUN_ENDED)
 		r = resoluto_fail(err, -ESRCH, "run %s has ended", run->place.id);
 	if (r < 0)
@@ -169,8 +182,10 @@ int resoluto_run_signal(struct resoluto_run *run, int signo, struct resoluto_err
 
 int resoluto_run_destroy(struct resoluto_run *run, struct resoluto_err *err)
 {
-	int r = run->place.runtime->ops->destroy(run->place.runtime, &run->handle, err);
+	int r = attached_check(run, true, err);
 
+	if (r == 0)
+		r = run->place.runtime->ops->destroy(run->place.runtime, &run->handle, err);
 	return r < 0 ? r : place_remove(&run->place, err);
 }
 
@@ -178,6 +193,8 @@ int resoluto_run_destroy(struct resoluto_run *run, struct resoluto_err *err)
 
 void resoluto_outputs_done(struct resoluto_outputs *outputs)
 {
+	if (!outputs)
+		return;
 	for (char **artifact = outputs->artifacts; artifact && *artifact; artifact++)
 		free(*artifact);
 	free(outputs->artifacts);
@@ -258,8 +275,10 @@ int resoluto_run_collect(struct resoluto_run *run, const char *output_dir,
 	CLEANUP(collection_done) struct collection collection = { 0 };
 	CLEANUP(fd_close) int fd = -1;
 	bool has_archive = false;
-	int r = may_collect(run, err);
+	int r = attached_check(run, output_dir && ret_outputs, err);
 
+	if (r == 0)
+		r = may_collect(run, err);
 	if (r == 0)
 		r = open_target(output_dir, &fd, err);
 	if (r < 0)

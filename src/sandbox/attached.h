@@ -22,6 +22,8 @@ struct resoluto_run {
 /* The silence after which a reader ends it.  None, where nothing was noted: then whoever launched it is the one to judge,
  * for only he knows what was asked for. */
 uint64_t attached_silence_ms(const struct resoluto_run *run);
+/* -EINVAL: there is no run, or no place for what is asked for. */
+int attached_check(const struct resoluto_run *run, bool has_place, struct resoluto_err *err);
 /* Is it over?  A removed one is: -ENOENT. */
 int attached_state(struct resoluto_run *run, enum resoluto_run_state *ret_state,
                    struct resoluto_err *err);

@@ -40,8 +40,10 @@ int resoluto_backend_new(const struct resoluto_backend_options *given,
 {
 	struct resoluto_backend_options options;
 	struct resoluto_backend *backend;
-	int r = options_copy(&options, sizeof(options), given, given->struct_size, err);
+	int r = options_copy(&options, sizeof(options), given, err);
 
+	if (r == 0 && !ret_backend)
+		r = resoluto_fail(err, -EINVAL, "no place for the backend is given");
 	if (r == 0)
 		r = check_parts(&options, err);
 	if (r < 0)

@@ -82,6 +82,8 @@ const char *resoluto_disposition_name(enum resoluto_disposition disposition)
 
 void resoluto_outcome_done(struct resoluto_outcome *outcome)
 {
+	if (!outcome)
+		return;
 	free(outcome->result_json);
 	free(outcome->substrate_logs);
 	free(outcome->isolation_json);
@@ -529,8 +531,7 @@ static const char *run_id_of(const struct resoluto_launch_spec *spec)
 static int start(struct drive *drive, const struct resoluto_drive_options *options,
                  struct resoluto_err *err)
 {
-	int r = options_copy(&drive->options, sizeof(drive->options), options, options->struct_size,
-	                     err);
+	int r = options_copy(&drive->options, sizeof(drive->options), options, err);
 
 	if (r < 0)
 		return r;
@@ -560,7 +561,8 @@ int driver_drive(const struct resoluto_drive_options *options, const struct driv
 	struct drive drive = { .clock = clock };
 	/* What did not end the drive may have been recorded in it, too. */
 	struct resoluto_err why = { 0 };
-	int r = start(&drive, options, &why);
+	int r = ret_outcome ? start(&drive, options, &why)
+	                    : resoluto_fail(&why, -EINVAL, "no place for the outcome is given");
 
 	if (r == 0) {
 		r = follow(&drive, &why);

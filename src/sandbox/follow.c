@@ -232,9 +232,12 @@ int resoluto_run_drive(struct resoluto_run *run, const struct resoluto_follow_op
 {
 	CLEANUP(follow_done)
 	struct follow follow = { .run = run, .view = { .start_ms = clock_mono_ms() } };
+	CLEANUP(result_free) struct resoluto_result *unwanted = NULL;
 	struct resoluto_follow_options options;
-	int r = options_copy(&options, sizeof(options), given, given->struct_size, err);
+	int r = options_copy(&options, sizeof(options), given, err);
 
+	if (r == 0)
+		r = attached_check(run, true, err);
 	if (r == 0)
 		r = check(&options, err);
 	if (r < 0)
@@ -247,5 +250,5 @@ int resoluto_run_drive(struct resoluto_run *run, const struct resoluto_follow_op
 		.max_output = options.max_output,
 	};
 	observer_init(&follow.view.observer, &follow.told);
-	return run_follow(&follow, ret_result, err);
+	return run_follow(&follow, ret_result ? ret_result : &unwanted, err);
 }

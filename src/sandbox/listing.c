@@ -115,7 +115,9 @@ int resoluto_run_list(const struct resoluto_list_options *given, resoluto_run_in
 	int r = 0;
 
 	if (given)
-		r = options_copy(&options, sizeof(options), given, given->struct_size, err);
+		r = options_copy(&options, sizeof(options), given, err);
+	if (r == 0 && !each)
+		r = resoluto_fail(err, -EINVAL, "nobody is given who is told of the runs");
 	if (r == 0)
 		r = place_open_existing(&place, options.backend, NULL, err);
 	if (r < 0)
@@ -199,7 +201,7 @@ int resoluto_run_sweep(const struct resoluto_sweep_options *given, struct resolu
 	struct resoluto_sweep_options options;
 	struct resoluto_list_options list = { .struct_size = sizeof(list) };
 	struct sweep sweep = { .options = &options, .now = clock_wall(), .err = err };
-	int r = options_copy(&options, sizeof(options), given, given->struct_size, err);
+	int r = options_copy(&options, sizeof(options), given, err);
 
 	if (r < 0)
 		return r;

@@ -15,11 +15,14 @@
 #include "wire/glob.h"
 #include "wire/keys.h"
 
-int options_copy(void *to, size_t to_size, const void *from, size_t from_size,
-                 struct resoluto_err *err)
+int options_copy(void *to, size_t to_size, const void *from, struct resoluto_err *err)
 {
 	const unsigned char *bytes = from;
+	size_t from_size;
 
+	if (!from)
+		return resoluto_fail(err, -EINVAL, "no options are given");
+	memcpy(&from_size, from, sizeof(from_size));
 	if (from_size < sizeof(size_t))
 		return resoluto_fail(err, -EINVAL, "struct_size is not set");
 	for (size_t i = to_size; i < from_size; i++) {

@@ -244,5 +244,5 @@ char *resoluto_result_to_json(const struct resoluto_result *result)
 {
 	CLEANUP(buf_done) struct buf out = BUF_INIT(SIZE_MAX / 4);
 
-	return add_all(&out, result) < 0 ? NULL : buf_take(&out);
+	return !result || add_all(&out, result) < 0 ? NULL : buf_take(&out);
 }

@@ -151,6 +151,8 @@ int sandbox_launch(const struct resoluto_run_options *options, const struct sand
 	char id[RESOLUTO_ID_MAX + 1];
 	int r;
 
+	if (!ret_run)
+		return resoluto_fail(err, -EINVAL, "no place for the run is given");
 	init(&run, tuning);
 	r = launch(&run, options, &result, err);
 	attach.backend = run.options.backend;

@@ -141,8 +141,7 @@ static int read_files(struct run *run, struct resoluto_err *err)
 int run_prepare(struct run *run, const struct resoluto_run_options *options,
                 struct resoluto_err *err)
 {
-	int r = options_copy(&run->options, sizeof(run->options), options, options->struct_size,
-	                     err);
+	int r = options_copy(&run->options, sizeof(run->options), options, err);
 
 	if (r == 0)
 		r = options_make_plain(&run->options, &run->plain, err);

@@ -15,9 +15,12 @@ int sandbox_run(const struct resoluto_run_options *options, const struct sandbox
 		.idle = IDLE_NONE,
 		.start_ms = clock_mono_ms(),
 	};
+	CLEANUP(result_free) struct resoluto_result *unwanted = NULL;
 	struct resoluto_err why = { 0 };
 	int r = run_prepare(&run, options, err);
 
+	if (!ret_result)
+		ret_result = &unwanted;
 	if (r < 0)
 		return r;
 	r = run_claim(&run, &why);

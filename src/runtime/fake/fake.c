@@ -377,6 +377,8 @@ int resoluto_runtime_fake_new(struct resoluto_fake *fake, struct resoluto_runtim
 {
 	struct fake_runtime *runtime;
 
+	if (!fake || !ret_runtime)
+		return resoluto_fail(err, -EINVAL, "a fake runtime needs its script and a place");
 	if (fake->struct_size != sizeof(*fake))
 		return resoluto_fail(err, -EINVAL, "fake of %zu bytes, this version's has %zu",
 		                     fake->struct_size, sizeof(*fake));

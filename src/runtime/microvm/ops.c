@@ -541,6 +541,8 @@ static int make(const struct resoluto_microvm_options *options, bool launches,
 int resoluto_runtime_microvm_new(const struct resoluto_microvm_options *options,
                                  struct resoluto_runtime **ret_runtime, struct resoluto_err *err)
 {
+	if (!ret_runtime)
+		return resoluto_fail(err, -EINVAL, "no place for the runtime is given");
 	return make(options, true, ret_runtime, err);
 }
 

@@ -36,6 +36,13 @@ static void asks_for_equal_major_and_minor(void)
 	CHECK(resoluto_version_guard(with_part(0, "999"), NULL) == -EPROTO);
 }
 
+static void refuses_no_version_at_all(void)
+{
+	struct resoluto_err err = { 0 };
+
+	CHECK(resoluto_version_guard(NULL, &err) == -EINVAL && err.text[0]);
+}
+
 static void refuses_what_is_no_version(void)
 {
 	static const char *const bad[] = {
@@ -57,6 +64,7 @@ int main(void)
 {
 	RUN(tells_the_version);
 	RUN(asks_for_equal_major_and_minor);
+	RUN(refuses_no_version_at_all);
 	RUN(refuses_what_is_no_version);
 	return check_done();
 }

@@ -136,6 +136,8 @@ static void refuses_a_bad_script(void)
 	struct resoluto_fake bad = { .struct_size = sizeof(bad) - 1 };
 
 	CHECK(resoluto_runtime_fake_new(&bad, &other, &err) == -EINVAL && err.code == -EINVAL);
+	CHECK(resoluto_runtime_fake_new(NULL, &other, NULL) == -EINVAL);
+	CHECK(resoluto_runtime_fake_new(&fake, NULL, NULL) == -EINVAL);
 	bad = (struct resoluto_fake){ .struct_size = sizeof(bad), .status_count = 1 };
 	CHECK(resoluto_runtime_fake_new(&bad, &other, &err) == -EINVAL && !other);
 }

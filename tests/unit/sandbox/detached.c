@@ -665,6 +665,49 @@ static void a_kept_run_leaves_the_error_alone(void)
 	end(&script);
 }
 
+static void nothing_where_something_is_needed(void)
+{
+	struct resoluto_attach_options attach = { .struct_size = sizeof(attach), .id = "r1" };
+	struct resoluto_follow_options follow = { .struct_size = sizeof(follow) };
+	struct resoluto_run *run = NULL;
+	struct resoluto_outputs outputs;
+	enum resoluto_run_state state;
+	struct resoluto_err err = { 0 };
+
+	CHECK(resoluto_run_attach(NULL, &run, &err) == -EINVAL && err.text[0]);
+	CHECK(resoluto_run_attach(&attach, NULL, NULL) == -EINVAL);
+	CHECK(resoluto_run_launch(NULL, &run, NULL, NULL) == -EINVAL);
+	CHECK(resoluto_run_drive(NULL, &follow, NULL, NULL) == -EINVAL);
+	CHECK(resoluto_run_look(NULL, &state, NULL) == -EINVAL);
+	CHECK(resoluto_run_signal(NULL, SIGINT, NULL) == -EINVAL);
+	CHECK(resoluto_run_destroy(NULL, NULL) == -EINVAL);
+	CHECK(resoluto_run_collect(NULL, "out", &outputs, NULL) == -EINVAL);
+	CHECK(resoluto_run_sweep(NULL, NULL) == -EINVAL);
+	CHECK(resoluto_run_list(NULL, NULL, NULL, NULL) == -EINVAL);
+	CHECK_STR(resoluto_run_id(NULL), "");
+	CHECK(resoluto_run_cursor(NULL) == 0);
+	resoluto_outputs_done(NULL);
+	resoluto_run_close(NULL);
+}
+
+static void nobody_wants_the_answer(void)
+{
+	struct resoluto_follow_options follow;
+	struct script script;
+	struct resoluto_run *run;
+
+	begin(&script, "memory://");
+	script.ends = true;
+	run = launch(&script);
+	follow = follow_of(&script);
+	CHECK(resoluto_run_drive(run, NULL, NULL, NULL) == -EINVAL);
+	CHECK(resoluto_run_drive(run, &follow, NULL, NULL) == 0);
+	CHECK(resoluto_run_look(run, NULL, NULL) == -EINVAL);
+	CHECK(resoluto_run_collect(run, NULL, NULL, NULL) == -EINVAL);
+	destroy(run);
+	end(&script);
+}
+
 static int to_buf(void *ctx, const void *bytes, size_t len)
 {
 	return buf_add(ctx, bytes, len);
@@ -904,6 +947,8 @@ int main(void)
 	RUN(a_program_that_never_starts_is_told_at_once);
 	RUN(a_program_that_ended_at_once_is_kept);
 	RUN(a_kept_run_leaves_the_error_alone);
+	RUN(nothing_where_something_is_needed);
+	RUN(nobody_wants_the_answer);
 	RUN(a_launch_hands_over_its_input);
 	RUN(a_launch_can_be_stopped);
 	RUN(a_launch_refuses_what_it_cannot_do);

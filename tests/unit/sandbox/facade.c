@@ -1424,6 +1424,43 @@ static void backends_are_checked(void)
 	script_done(&script);
 }
 
+static void nobody_wants_the_result(void)
+{
+	struct script script;
+	struct resoluto_run_options options;
+	struct resoluto_err err = { 0 };
+
+	script_init(&script, "memory://");
+	script.lines = greeting;
+	options = options_of(&script);
+	CHECK(sandbox_run(&options, &tuning, NULL, &err) == 0 && err.code == 0);
+	CHECK(script.fake.launches == 1 && script.fake.destroys == 1);
+	options.argv = NULL;
+	CHECK(sandbox_run(&options, &tuning, NULL, &err) == -EINVAL);
+	script_done(&script);
+}
+
+static void nothing_where_something_is_needed(void)
+{
+	struct resoluto_backend_options options = { .struct_size = sizeof(options) };
+	struct resoluto_drive_options drive = { .struct_size = sizeof(drive) };
+	struct resoluto_result *result = NULL;
+	struct resoluto_backend *backend = NULL;
+	struct resoluto_outcome outcome;
+	struct resoluto_err err = { 0 };
+
+	CHECK(resoluto_sandbox_run(NULL, &result, &err) == -EINVAL && err.text[0] && !result);
+	CHECK(resoluto_backend_new(NULL, &backend, NULL) == -EINVAL && !backend);
+	CHECK(resoluto_backend_new(&options, NULL, NULL) == -EINVAL);
+	CHECK(resoluto_drive_node(NULL, &outcome, NULL) == -EINVAL);
+	CHECK(resoluto_drive_node(&drive, NULL, NULL) == -EINVAL);
+	CHECK(resoluto_runtime_microvm_new(NULL, NULL, NULL) == -EINVAL);
+	CHECK(!resoluto_result_to_json(NULL));
+	resoluto_outcome_done(NULL);
+	resoluto_result_free(NULL);
+	resoluto_runtime_close(NULL);
+}
+
 static unsigned open_fds(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -1480,6 +1517,8 @@ int main(void)
 	RUN(kept_if_asked_to);
 	RUN(over_a_directory);
 	RUN(backends_are_checked);
+	RUN(nobody_wants_the_result);
+	RUN(nothing_where_something_is_needed);
 	RUN(a_machine_that_did_not_boot_is_booted_once_more);
 	if (open_fds() != before)
 		printf("# %u descriptors were left open\n", open_fds() - before);

@@ -295,14 +295,17 @@ static void sizes_of_other_versions(void)
 
 	/* an older caller: what it does not know is 0 */
 	newer.known.max_output = 5;
-	CHECK(options_copy(&copy, sizeof(copy), &newer,
-	                   offsetof(struct resoluto_run_options, max_output), NULL) == 0);
+	newer.known.struct_size = offsetof(struct resoluto_run_options, max_output);
+	CHECK(options_copy(&copy, sizeof(copy), &newer, NULL) == 0);
 	CHECK(copy.argv == newer.known.argv && copy.max_output == 0);
 	/* a newer one: fine as long as it does not use what we do not know */
-	CHECK(options_copy(&copy, sizeof(copy), &newer, sizeof(newer), NULL) == 0);
+	newer.known.struct_size = sizeof(newer);
+	CHECK(options_copy(&copy, sizeof(copy), &newer, NULL) == 0);
 	newer.unknown = 1;
-	CHECK(options_copy(&copy, sizeof(copy), &newer, sizeof(newer), NULL) == -EINVAL);
-	CHECK(options_copy(&copy, sizeof(copy), &newer, 0, NULL) == -EINVAL);
+	CHECK(options_copy(&copy, sizeof(copy), &newer, NULL) == -EINVAL);
+	newer.known.struct_size = 0;
+	CHECK(options_copy(&copy, sizeof(copy), &newer, NULL) == -EINVAL);
+	CHECK(options_copy(&copy, sizeof(copy), NULL, NULL) == -EINVAL);
 }
 
 int main(void)
