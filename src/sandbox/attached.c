@@ -237,42 +237,48 @@ static int may_collect(struct resoluto_run *run, struct resoluto_err *err)
 	return 0;
 }
 
-/* No archive: nothing matched, if the guest says so; else it never came to packing one. */
-static int check_missing(struct resoluto_run *run, struct resoluto_err *err)
+/* What the guest said at its end; root is NULL where it did not come to that. */
+static int read_node(struct resoluto_run *run, struct node_result_doc *ret_doc,
+                     struct resoluto_err *err)
 {
 	CLEANUP(mem_free) char *json = NULL;
-	struct node_result_doc doc = { 0 };
+	struct resoluto_err why = { 0 };
 	char key[RESOLUTO_KEY_MAX + 1];
 	size_t len = 0;
-	bool was_packed, has_failed;
 	int r;
 
 	snprintf(key, sizeof(key), "%s/" KEY_RESULT, run->place.prefix);
-	r = resoluto_conduit_get_bytes(run->place.conduit, key, RESULT_JSON_MAX, &json, &len, err);
+	r = resoluto_conduit_get_bytes(run->place.conduit, key, RESULT_JSON_MAX, &json, &len, &why);
 	if (r == 0)
-		r = node_result_parse(json, len, &doc, err);
+		r = node_result_parse(json, len, ret_doc, &why);
 	if (r == -ENOENT || r == -EBADMSG || r == -EFBIG)
+		return 0;
+	return r < 0 ? resoluto_fail(err, r, "%s", why.text) : 0;
+}
+
+/* No archive: nothing matched, if the guest says so; else it never came to packing one. */
+static int check_missing(const struct resoluto_run *run, const struct node_result_doc *node,
+                         struct resoluto_err *err)
+{
+	const char *id = run->place.id;
+
+	if (!node->root)
 		return resoluto_fail(err, -ENODATA, "run %s ended before its outputs were packed",
-		                     run->place.id);
-	if (r < 0)
-		return r;
-	was_packed = doc.result.output_archive != NULL;
-	has_failed = doc.result.reason &&
-	             strcmp(doc.result.reason, reason_name(REASON_OUTPUTS_FAILED)) == 0;
-	node_result_doc_done(&doc);
-	if (has_failed)
-		return resoluto_fail(err, -ENODATA, "run %s: %s", run->place.id,
+		                     id);
+	if (reason_from_name(node->result.reason) == REASON_OUTPUTS_FAILED)
+		return resoluto_fail(err, -ENODATA, "run %s: %s", id,
 		                     reason_sentence(REASON_OUTPUTS_FAILED));
-	return was_packed ? resoluto_fail(err, -EBADMSG,
-	                                  "the archive of outputs that run %s names is not there",
-	                                  run->place.id)
-	                  : 0;
+	return node->result.output_archive
+	               ? resoluto_fail(err, -EBADMSG,
+	                               "the archive of outputs that run %s names is not there", id)
+	               : 0;
 }
 
 int resoluto_run_collect(struct resoluto_run *run, const char *output_dir,
                          struct resoluto_outputs *ret_outputs, struct resoluto_err *err)
 {
 	CLEANUP(collection_done) struct collection collection = { 0 };
+	CLEANUP(node_result_doc_done) struct node_result_doc node = { 0 };
 	CLEANUP(fd_close) int fd = -1;
 	bool has_archive = false;
 	int r = attached_check(run, output_dir && ret_outputs, err);
@@ -280,14 +286,16 @@ int resoluto_run_collect(struct resoluto_run *run, const char *output_dir,
 	if (r == 0)
 		r = may_collect(run, err);
 	if (r == 0)
+		r = read_node(run, &node, err);
+	if (r == 0)
 		r = open_target(output_dir, &fd, err);
 	if (r < 0)
 		return r;
-	r = collect_outputs(run->place.conduit, run->place.prefix, fd,
+	r = collect_outputs(run->place.conduit, run->place.prefix, node.result.output_archive, fd,
 	                    (const char *const *) run->request.outputs.items, &run->request.quotas,
 	                    &collection, &has_archive, err);
 	if (r == 0 && !has_archive)
-		r = check_missing(run, err);
+		r = check_missing(run, &node, err);
 	if (r == 0 && !collection.artifacts.items) {
 		collection.artifacts.items = calloc(1, sizeof(char *));
 		r = collection.artifacts.items ? 0 : resoluto_fail(err, -ENOMEM, "collect");

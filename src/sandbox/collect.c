@@ -142,8 +142,8 @@ static int explain(const struct landing *landing, int r, const struct resoluto_e
 	return resoluto_fail(err, r, "%s", text);
 }
 
-int collect_outputs(struct resoluto_conduit *conduit, const char *store_prefix, int output_fd,
-                    const char *const *globs, const struct resoluto_quotas *quotas,
+int collect_outputs(struct resoluto_conduit *conduit, const char *store_prefix, const char *archive,
+                    int output_fd, const char *const *globs, const struct resoluto_quotas *quotas,
                     struct collection *ret_collection, bool *ret_has_archive,
                     struct resoluto_err *err)
 {
@@ -157,8 +157,8 @@ int collect_outputs(struct resoluto_conduit *conduit, const char *store_prefix, 
 	int r;
 
 	*ret_has_archive = true;
-	if ((size_t) snprintf(fetching.key, sizeof(fetching.key), "%s/" KEY_OUTBOX_OUTPUT,
-	                      store_prefix) >= sizeof(fetching.key))
+	if ((size_t) snprintf(fetching.key, sizeof(fetching.key), "%s/%s", store_prefix,
+	                      archive ? archive : KEY_OUTBOX_OUTPUT) >= sizeof(fetching.key))
 		return resoluto_fail(err, -EINVAL, "the store prefix is too long");
 	r = bridge_start(&bridge, fetch, &fetching, &why);
 	if (r == 0) {

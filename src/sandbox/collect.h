@@ -28,11 +28,12 @@ struct collection {
 void collection_done(struct collection *collection);
 
 /*
+ * archive is its key beneath the prefix, of a parsed result (wire/result.h); NULL: outbox/output.tar.gz.
  * 0: all is there; *ret_has_archive tells whether the guest had sent any.  -EBADMSG, -EFBIG: the
  * archive was refused, and over a quota the text begins with its name (quota_explain()).  What came before
  * a failure is in *ret_collection in any case.
  */
-int collect_outputs(struct resoluto_conduit *conduit, const char *store_prefix, int output_fd,
-                    const char *const *globs, const struct resoluto_quotas *quotas,
+int collect_outputs(struct resoluto_conduit *conduit, const char *store_prefix, const char *archive,
+                    int output_fd, const char *const *globs, const struct resoluto_quotas *quotas,
                     struct collection *ret_collection, bool *ret_has_archive,
                     struct resoluto_err *err);

@@ -325,14 +325,20 @@ int run_judge(struct run *run, struct resoluto_err *err)
 	return 0;
 }
 
-/* Ours sends no archive when nothing matched, the original's whenever all went well: its result without one,
- * which does not say `ran`, comes of an output path that is a glob or not there. */
+/* An archive that is null says that nothing matched, but for the original's runner: it sends one whenever all
+ * went well, and its result without one comes of an output path that is a glob or not there.  It is known by the
+ * members of the host, which it writes, too.  Ours says `ran` and need not say more. */
+static bool says_none_matched(json_t *root)
+{
+	return json_object_get(root, "ran") ||
+	       (json_is_null(json_object_get(root, "output_archive")) &&
+	        !json_object_get(root, "observed_phase"));
+}
+
 static bool lacks_outputs(const struct run *run, bool has_archive)
 {
-	const struct node_result *node = &run->node.result;
-
-	return !has_archive && run->verdict.ran && node->success &&
-	       !json_object_get(run->node.root, "ran");
+	return !has_archive && run->verdict.ran && run->node.result.success &&
+	       !says_none_matched(run->node.root);
 }
 
 /* Over a quota the run counts as stopped, however its program had ended. */
@@ -366,9 +372,9 @@ static int collect(struct run *run)
 
 	if (run->output_fd < 0 || !run->node.root)
 		return 0;
-	r = collect_outputs(run->place.conduit, run->place.prefix, run->output_fd,
-	                    run->options.output_paths, &run->options.quotas, &collection,
-	                    &has_archive, &why);
+	r = collect_outputs(run->place.conduit, run->place.prefix, run->node.result.output_archive,
+	                    run->output_fd, run->options.output_paths, &run->options.quotas,
+	                    &collection, &has_archive, &why);
 	if (r == 0 && !has_archive && run->node.result.output_archive)
 		r = resoluto_fail(&why, -EBADMSG,
 		                  "the archive of outputs that the sandbox names is not there");

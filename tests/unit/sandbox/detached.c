@@ -714,7 +714,7 @@ static int to_buf(void *ctx, const void *bytes, size_t len)
 }
 
 /* An archive with out/a and secret, whatever was asked for. */
-static void put_outbox(struct script *script)
+static void put_outbox(struct script *script, const char *key)
 {
 	static const char *const no_excludes[] = { NULL };
 	CLEANUP(buf_done) struct buf archive = BUF_INIT(1 << 20);
@@ -729,8 +729,8 @@ static void put_outbox(struct script *script)
 	dir = open(script->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	CHECK(symlinkat("nowhere", dir, "out/link") == 0);
 	CHECK(pack_tree(dir, &options, &sink, &report, NULL) == 0);
-	CHECK(resoluto_conduit_put_bytes(script->conduit, "run/r1/" KEY_OUTBOX_OUTPUT, archive.data,
-	                                 archive.len, NULL) == 0);
+	CHECK(resoluto_conduit_put_bytes(script->conduit, key, archive.data, archive.len, NULL) ==
+	      0);
 }
 
 static void collect(struct resoluto_run *run, const char *into, size_t want)
@@ -767,8 +767,8 @@ static void outputs_are_collected_as_often_as_wanted(void)
 	run = launch_with(&options);
 	snprintf(into, sizeof(into), "%s/into", script.dir);
 	CHECK(collect_code(run, into) == -EBUSY && access(into, F_OK) < 0);
-	put_outbox(&script);
-	finish(&script, OK_RESULT("\"" KEY_OUTBOX_OUTPUT "\""));
+	put_outbox(&script, "run/r1/outbox/x.tar.gz");
+	finish(&script, OK_RESULT("\"outbox/x.tar.gz\""));
 	collect(run, into, 1);
 	resoluto_run_close(run);
 	run = attach(&script, "r1");
@@ -811,7 +811,7 @@ static void outputs_that_are_not_there_are_told_apart(void)
 	run = launch_with(&options);
 	finish(&script, OK_RESULT("null"));
 	collect(run, into, 0); /* none matched */
-	put_result(&script, OK_RESULT("\"outbox/output.tar.gz\""));
+	put_result(&script, OK_RESULT("\"outbox/other.tar.gz\""));
 	CHECK(collect_code(run, into) == -EBADMSG);
 	put_result(&script, "{}");
 	CHECK(collect_code(run, into) == -ENODATA); /* it never came to packing them */

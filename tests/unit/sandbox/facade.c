@@ -43,6 +43,7 @@ struct script {
 	const char *claims_run_id; /* in its events; NULL: its own */
 	struct resoluto_quotas quotas;
 	const char *outbox_dir;   /* packed into the outbox; NULL: none */
+	const char *outbox_key;   /* where; NULL: where ours puts it */
 	const char *outbox_bytes; /* instead: these bytes as the archive */
 	int signal_at_launch;     /* written to signal_fd when launched */
 	int signal_write_fd;
@@ -140,13 +141,14 @@ static int put_outbox(const struct script *script, const struct resoluto_launch_
 	struct pack_report report;
 	int fd, r;
 
+	const char *key = script->outbox_key ? script->outbox_key : KEY_OUTBOX_OUTPUT;
+
 	if (script->outbox_bytes)
-		return put(spec, KEY_OUTBOX_OUTPUT, script->outbox_bytes,
-		           strlen(script->outbox_bytes));
+		return put(spec, key, script->outbox_bytes, strlen(script->outbox_bytes));
 	fd = open(script->outbox_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	r = pack_tree(fd, &options, &sink, &report, NULL);
 	if (r == 0)
-		r = put(spec, KEY_OUTBOX_OUTPUT, archive.data, archive.len);
+		r = put(spec, key, archive.data, archive.len);
 	close(fd);
 	buf_done(&archive);
 	return r;
@@ -697,6 +699,26 @@ static void outputs_come_back_as_asked(void)
 	script_done(&script);
 }
 
+/* The contract lets a guest name its archive, beneath its own prefix. */
+static void outputs_come_back_under_another_name(void)
+{
+	static const char *const globs[] = { "**", NULL };
+	struct script script;
+	struct resoluto_result *result;
+
+	script_init(&script, "memory://");
+	script.outbox_key = "outbox/other.tar.gz";
+	script.result =
+		"{\"status\":\"success\",\"exit_code\":0,\"output_archive\":\"run/r1/outbox/"
+		"other.tar.gz\",\"guest_boot_id\":\"" GUEST_BOOT_ID "\"}";
+	file_in(&script, "box/junit.xml", "x");
+	result = run_with_outputs(&script, globs);
+	CHECK(result->ok);
+	CHECK_STR(result->artifacts[0], "junit.xml");
+	resoluto_result_free(result);
+	script_done(&script);
+}
+
 static void outputs_come_back_from_failed_programs_too(void)
 {
 	static const char *const globs[] = { "**", NULL };
@@ -818,6 +840,50 @@ static void an_archive_that_is_named_and_missing(void)
 	resoluto_result_free(result);
 	free(out);
 	script_done(&script);
+}
+
+/* Without an archive: what each runner means by that. */
+static void outputs_that_did_not_come(void)
+{
+	static const char *const globs[] = { "**", NULL };
+	static const struct {
+		const char *members;
+		bool is_ok;
+	} results[] = {
+		{ "\"output_archive\":null", true },
+		{ "\"ran\":true", true },
+		{ "\"output_archive\":null,\"ran\":true", true },
+		{ "\"redactions\":0", false }, /* does not say */
+		/* as the original writes it */
+		{ "\"output_archive\":null,\"reason\":\"\",\"observed_phase\":\"\"", false },
+	};
+
+	for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++) {
+		struct script script;
+		struct resoluto_run_options options;
+		struct resoluto_result *result;
+		char json[512], *out;
+
+		script_init(&script, "memory://");
+		snprintf(
+			json, sizeof(json),
+			"{\"status\":\"success\",\"exit_code\":0,\"guest_boot_id\":\"" GUEST_BOOT_ID
+			"\",%s}",
+			results[i].members);
+		script.result = json;
+		options = options_of(&script);
+		out = path_in(&script, "out");
+		options.output_paths = globs;
+		options.output_dir = out;
+		result = run(&options);
+		if (results[i].is_ok)
+			CHECK(result->ok && !result->reason[0] && !result->artifacts[0]);
+		else
+			failed(result, RESOLUTO_COMPLETED, "outputs-failed", RESOLUTO_EXIT_SANDBOX);
+		resoluto_result_free(result);
+		free(out);
+		script_done(&script);
+	}
 }
 
 static void no_own_kernel_no_result(void)
@@ -1488,11 +1554,13 @@ int main(void)
 	RUN(a_workspace_is_staged);
 	RUN(of_a_workspace_only_what_was_chosen_is_staged);
 	RUN(outputs_come_back_as_asked);
+	RUN(outputs_come_back_under_another_name);
 	RUN(outputs_come_back_from_failed_programs_too);
 	RUN(results_of_programs_that_are_no_json);
 	RUN(hostile_archives_are_refused);
 	RUN(a_quota_of_outputs_ends_the_run);
 	RUN(an_archive_that_is_named_and_missing);
+	RUN(outputs_that_did_not_come);
 	RUN(no_own_kernel_no_result);
 	RUN(a_canary_that_fails);
 	RUN(every_other_end);
