@@ -172,7 +172,9 @@ struct resoluto_runtime_ops {
 	int (*signal)(struct resoluto_runtime *runtime, struct resoluto_handle *handle, int signo,
 	              struct resoluto_err *err);
 	/* What the runtime proved about the isolation of this sandbox: a JSON object (the result's
-	 * `isolation`).  *ret_json: free(). */
+	 * `isolation`).  *ret_json: free().  With "own_kernel": false it says that its sandboxes share a kernel, and
+	 * the results of their runs say so.  Else the facade wants a boot id of the guest, here ("guest_boot_id") or in
+	 * the guest's result, that is not this host's: without it the run is refused. */
 	int (*isolation)(struct resoluto_runtime *runtime, struct resoluto_handle *handle,
 	                 char **ret_json, struct resoluto_err *err);
 

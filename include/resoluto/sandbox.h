@@ -70,8 +70,9 @@ struct resoluto_backend_options {
 };
 
 /**
- * Make a backend of these parts.  -EINVAL: a part is missing, or store_env holds something else than
- * RESOLUTO_STORE_*.  Release with resoluto_backend_free() (NULL is allowed) after its last run.
+ * Make a backend of these parts.  A run has a result only with the proof that its sandbox has a kernel of its own
+ * (runtime.h, isolation), but of a runtime that says outright that they have none.  -EINVAL: a part is missing, or
+ * store_env holds something else than RESOLUTO_STORE_*.  Release with resoluto_backend_free() (NULL is allowed) after its last run.
  */
 int resoluto_backend_new(const struct resoluto_backend_options *options,
                          struct resoluto_backend **ret_backend, struct resoluto_err *err);

@@ -77,6 +77,12 @@ static json_t *confinement_of(const json_t *object)
 	return to;
 }
 
+/* Only in so many words: what does not say it has to prove that it is not so. */
+static bool shares_kernel(const struct evidence *evidence, const json_t *runtime)
+{
+	return evidence->may_share && json_is_false(json_object_get(runtime, "own_kernel"));
+}
+
 /* The runtime's word first: it comes from outside the guest's result. */
 static enum reason judge_ids(const struct evidence *evidence, const json_t *runtime,
                              const char **ret_id)
@@ -86,6 +92,8 @@ static enum reason judge_ids(const struct evidence *evidence, const json_t *runt
 	const char *id = by_runtime && by_runtime[0] ? by_runtime : by_guest;
 
 	*ret_id = is_boot_id(id) ? id : "";
+	if (shares_kernel(evidence, runtime))
+		return REASON_NONE;
 	if (!is_boot_id(id))
 		return evidence->ran ? REASON_OWN_KERNEL_UNPROVEN : REASON_NONE;
 	if (strcmp(id, evidence->host_boot_id) == 0)
@@ -96,8 +104,10 @@ static enum reason judge_ids(const struct evidence *evidence, const json_t *runt
 	return REASON_NONE;
 }
 
-static json_t *own_kernel(const char *guest_boot_id, enum reason reason)
+static json_t *own_kernel(bool is_shared, const char *guest_boot_id, enum reason reason)
 {
+	if (is_shared)
+		return json_false();
 	if (!guest_boot_id[0])
 		return json_null();
 	return json_boolean(reason == REASON_NONE);
@@ -113,12 +123,12 @@ int evidence_judge(const struct evidence *evidence, char **ret_json, enum reason
 	/* Unless the runtime knows better, the program could have written the result. */
 	if (!verdict || strcmp(verdict, "protected") != 0)
 		verdict = "same-uid";
-	isolation = json_pack("{s:o, s:o, s:o, s:o, s:s, s:s, s:o}", "runtime",
-	                      string_or(runtime, "runtime", evidence->runtime_name), "accel",
-	                      string_or_null(runtime, "accel"), "kernel",
-	                      string_or_null(runtime, "kernel"), "own_kernel",
-	                      own_kernel(id, *ret_reason), "guest_boot_id", id, "verdict", verdict,
-	                      "confinement", confinement_of(runtime));
+	isolation = json_pack(
+		"{s:o, s:o, s:o, s:o, s:s, s:s, s:o}", "runtime",
+		string_or(runtime, "runtime", evidence->runtime_name), "accel",
+		string_or_null(runtime, "accel"), "kernel", string_or_null(runtime, "kernel"),
+		"own_kernel", own_kernel(shares_kernel(evidence, runtime), id, *ret_reason),
+		"guest_boot_id", id, "verdict", verdict, "confinement", confinement_of(runtime));
 	*ret_json = isolation ? json_dumps(isolation, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
 	json_decref(isolation);
 	json_decref(runtime);

@@ -6,6 +6,9 @@
  *
  * The runner refuses before the program when its boot id is missing or a host's; the shim
  * compares it; here the result is refused if both were wrong.
+ *
+ * An injected runtime may say that its sandboxes have no kernel of their own.  It is believed in that, since nobody
+ * gains by it: nothing is to be proven then, and the result says so, whatever the guest claims.
  */
 
 #include <stdbool.h>
@@ -25,6 +28,7 @@ struct evidence {
 	const struct node_result *node; /* what the guest says; may be NULL */
 	const char *host_boot_id;
 	bool ran;
+	bool may_share; /* "own_kernel": false of the runtime is its word; never of the microVM, which proves it */
 };
 
 /*

@@ -33,6 +33,7 @@ static int check_evidence(struct run *run)
 		.host_boot_id = run->host_boot_id,
 		/* Without a verdict there is nothing to refuse, and the reason for that says more. */
 		.ran = run->verdict.ran && run->node.root,
+		.may_share = strcmp(runtime_name(run), "microvm") != 0,
 	};
 	enum reason reason;
 	int r = evidence_judge(&evidence, &run->result->isolation_json, &reason);

@@ -24,9 +24,20 @@ static int code_of_node(const struct node_result *node, bool ran)
 	return node->success ? 0 : RESOLUTO_EXIT_SANDBOX;
 }
 
-static const char *sentence_if_empty(const char *detail, enum reason reason)
+/* Mostly these come before the start; where they do not, nothing of what ran is believed. */
+static const char *sentence_of(enum reason reason, bool ran)
 {
-	return detail && detail[0] ? detail : reason_sentence(reason);
+	if (ran && reason == REASON_OWN_KERNEL_UNPROVEN)
+		return "the sandbox could not prove that it has a kernel of its own: its result "
+		       "counts for nothing";
+	if (ran && reason == REASON_SHARED_KERNEL)
+		return "the sandbox runs on the kernel of the host: its result counts for nothing";
+	return reason_sentence(reason);
+}
+
+static const char *sentence_if_empty(const char *detail, enum reason reason, bool ran)
+{
+	return detail && detail[0] ? detail : sentence_of(reason, ran);
 }
 
 /* The original's runner, over a line that is too long for it: the program's end is not known. */
@@ -58,7 +69,7 @@ static const char *detail_of_node(const struct node_result *node, enum reason re
 		return node->reason;
 	if (reason == REASON_NO_RESULT && ran)
 		return "the runner of the sandbox broke off: how the program ended is not known";
-	return reason_sentence(reason);
+	return sentence_of(reason, ran);
 }
 
 static struct verdict judge_node(const struct verdict_inputs *inputs)
@@ -99,7 +110,7 @@ static struct verdict judge_end(const struct verdict_inputs *inputs)
 		.exit_code = code_without_verdict(reason, ran, inputs->stop_signo),
 		.reason = reason,
 		.disposition = outcome->disposition,
-		.detail = sentence_if_empty(detail, reason),
+		.detail = sentence_if_empty(detail, reason, ran),
 	};
 }
 
@@ -118,7 +129,7 @@ struct verdict verdict_judge(const struct verdict_inputs *inputs)
 	if (verdict.reason == REASON_COUNT)
 		verdict.reason = REASON_EXTERNAL;
 	verdict.exit_code = code_without_verdict(verdict.reason, verdict.ran, inputs->stop_signo);
-	verdict.detail = reason_sentence(verdict.reason);
+	verdict.detail = sentence_of(verdict.reason, verdict.ran);
 	return verdict;
 }
 
@@ -127,7 +138,7 @@ void verdict_spoil(struct verdict *verdict, enum reason reason, const char *deta
 	if (verdict->exit_code == 0)
 		verdict->exit_code = verdict->ran ? RESOLUTO_EXIT_SANDBOX : EXIT_NEVER_RAN;
 	verdict->reason = reason;
-	verdict->detail = sentence_if_empty(detail, reason);
+	verdict->detail = sentence_if_empty(detail, reason, verdict->ran);
 }
 
 struct verdict verdict_refused(enum resoluto_disposition disposition, enum reason reason,
@@ -137,6 +148,6 @@ struct verdict verdict_refused(enum resoluto_disposition disposition, enum reaso
 		.exit_code = code_without_verdict(reason, false, stop_signo),
 		.reason = reason,
 		.disposition = disposition,
-		.detail = sentence_if_empty(detail, reason),
+		.detail = sentence_if_empty(detail, reason, false),
 	};
 }

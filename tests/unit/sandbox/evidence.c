@@ -9,6 +9,8 @@
 #define GUEST "22222222-2222-2222-2222-222222222222"
 #define OTHER "33333333-3333-3333-3333-333333333333"
 
+static bool may_share; /* as of an injected runtime */
+
 static enum reason judge(const char *runtime_json, const char *guest_id, bool ran,
                          json_t **ret_isolation)
 {
@@ -19,6 +21,7 @@ static enum reason judge(const char *runtime_json, const char *guest_id, bool ra
 		.node = guest_id ? &node : NULL,
 		.host_boot_id = HOST,
 		.ran = ran,
+		.may_share = may_share,
 	};
 	enum reason reason = REASON_COUNT;
 	char *json = NULL;
@@ -68,6 +71,37 @@ static void missing_or_odd_ids_are_refused(void)
 	      REASON_OWN_KERNEL_UNPROVEN);
 	/* nothing ran: nothing to prove */
 	CHECK(judged(NULL, NULL, false) == REASON_NONE);
+}
+
+static void is_shared(const char *runtime_json, const char *guest_id)
+{
+	json_t *isolation;
+
+	CHECK(judge(runtime_json, guest_id, true, &isolation) == REASON_NONE);
+	CHECK(json_is_false(json_object_get(isolation, "own_kernel")));
+	json_decref(isolation);
+}
+
+static void a_runtime_without_kernels_is_believed_in_that(void)
+{
+	static const char without[] = "{\"own_kernel\":false,\"guest_boot_id\":\"\"}";
+
+	/* the microVM never is: its state says false until it has the proof */
+	CHECK(judged(without, "", true) == REASON_OWN_KERNEL_UNPROVEN);
+	CHECK(judged(without, HOST, true) == REASON_SHARED_KERNEL);
+	may_share = true;
+	is_shared(without, NULL);
+	is_shared(without, "");
+	is_shared(without, GUEST);
+	is_shared(without, HOST);
+	/* in so many words only */
+	CHECK(judged("{\"own_kernel\":null}", "", true) == REASON_OWN_KERNEL_UNPROVEN);
+	CHECK(judged("{\"own_kernel\":0}", "", true) == REASON_OWN_KERNEL_UNPROVEN);
+	CHECK(judged("{}", "", true) == REASON_OWN_KERNEL_UNPROVEN);
+	CHECK(judged("{}", HOST, true) == REASON_SHARED_KERNEL);
+	CHECK(judged("{\"own_kernel\":true}", "", true) == REASON_OWN_KERNEL_UNPROVEN);
+	CHECK(judged("{\"own_kernel\":true}", HOST, true) == REASON_SHARED_KERNEL);
+	may_share = false;
 }
 
 static void only_what_is_known_is_passed_on(void)
@@ -126,6 +160,7 @@ int main(void)
 	RUN(own_kernel);
 	RUN(equal_ids_are_refused);
 	RUN(missing_or_odd_ids_are_refused);
+	RUN(a_runtime_without_kernels_is_believed_in_that);
 	RUN(only_what_is_known_is_passed_on);
 	RUN(canaries);
 	RUN(the_host_has_an_id);

@@ -391,7 +391,7 @@ static void a_run_that_goes_well(void)
 	CHECK(!result->warnings[0] && result->output_is_complete);
 	CHECK_STR(result->staging.why, "");
 	CHECK_STR(result->image_ref, "an-image");
-	CHECK(strstr(result->isolation_json, "\"own_kernel\":true"));
+	CHECK(strstr(result->isolation_json, "\"own_kernel\":false")); /* as the runtime says */
 	CHECK(strstr(result->isolation_json, GUEST_BOOT_ID));
 	CHECK_STR(result->canary_json, "[{\"probe\":\"put\",\"ok\":true,\"detail\":\"\"}]");
 	CHECK_STR(result->substrate_logs, "fake: nothing was started\n");
@@ -886,6 +886,42 @@ static void outputs_that_did_not_come(void)
 	}
 }
 
+/* No more than the contract asks of a guest, over a runtime that has no kernels to give. */
+static void a_runtime_that_has_no_kernels(void)
+{
+	struct script script;
+	struct resoluto_run_options options;
+	struct resoluto_result *result;
+
+	script_init(&script, "memory://");
+	script.lines = greeting;
+	script.result = "{\"node_id\":\"run\",\"status\":\"success\",\"exit_code\":0}";
+	options = options_of(&script);
+	result = run(&options);
+	CHECK(result->ok && result->ran && !result->reason[0] && !result->detail[0]);
+	CHECK_STR(result->out, "hello\nworld\n");
+	CHECK(strstr(result->isolation_json, "\"own_kernel\":false"));
+	resoluto_result_free(result);
+	script_done(&script);
+}
+
+/* The fake runtime, but for what it says of its sandboxes' kernels: nothing. */
+static struct resoluto_runtime_ops reticent_ops;
+
+static int say_nothing(struct resoluto_runtime *runtime, struct resoluto_handle *handle,
+                       char **ret_json, struct resoluto_err *err)
+{
+	*ret_json = strdup("{}");
+	return *ret_json ? 0 : -ENOMEM;
+}
+
+static void make_reticent(struct script *script)
+{
+	reticent_ops = *script->runtime->ops;
+	reticent_ops.isolation = say_nothing;
+	script->runtime->ops = &reticent_ops;
+}
+
 static void no_own_kernel_no_result(void)
 {
 	static const char without[] = "{\"status\":\"success\",\"exit_code\":0,\"ran\":true}";
@@ -896,10 +932,15 @@ static void no_own_kernel_no_result(void)
 	struct buf id;
 
 	script_init(&script, "memory://");
+	make_reticent(&script);
 	options = options_of(&script);
+	result = run(&options);
+	CHECK(result->ok && strstr(result->isolation_json, "\"own_kernel\":true"));
+	resoluto_result_free(result);
 	script.result = without;
 	result = run(&options);
 	failed(result, RESOLUTO_REFUSED, "own-kernel-unproven", RESOLUTO_EXIT_SANDBOX);
+	CHECK(result->ran && !strstr(result->detail, "not started"));
 	resoluto_result_free(result);
 
 	CHECK(read_file_at(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 100, &id, NULL) == 0);
@@ -911,6 +952,7 @@ static void no_own_kernel_no_result(void)
 	script.result = same;
 	result = run(&options);
 	failed(result, RESOLUTO_REFUSED, "shared-kernel", RESOLUTO_EXIT_SANDBOX);
+	CHECK(!strstr(result->detail, "not started"));
 	CHECK(strstr(result->isolation_json, "\"own_kernel\":false"));
 	resoluto_result_free(result);
 	script_done(&script);
@@ -983,6 +1025,7 @@ static void every_other_end(void)
 		failed(result, ends[i / 2].disposition, ends[i / 2].reason,
 		       has_started ? ends[i / 2].exit_code_if_started : ends[i / 2].exit_code);
 		CHECK(result->ran == has_started);
+		CHECK(!has_started || !strstr(result->detail, "not started"));
 		CHECK(result->output_len == (has_started ? 17 : 0)); /* what was said is not lost */
 		resoluto_result_free(result);
 		script_done(&script);
@@ -1561,6 +1604,7 @@ int main(void)
 	RUN(a_quota_of_outputs_ends_the_run);
 	RUN(an_archive_that_is_named_and_missing);
 	RUN(outputs_that_did_not_come);
+	RUN(a_runtime_that_has_no_kernels);
 	RUN(no_own_kernel_no_result);
 	RUN(a_canary_that_fails);
 	RUN(every_other_end);
