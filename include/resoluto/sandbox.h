@@ -65,6 +65,8 @@ struct resoluto_backend_options {
 	struct resoluto_conduit *conduit; /* borrowed for the life of the backend */
 	const char *image;                /* a reference */
 	const char *const *store_env; /* RESOLUTO_STORE_*: what the guest may know of the store */
+	/* For runs that ask for none.  What is 0 here, too, is 4 GiB and 2 CPUs (runtime.h), which a microvm lowers to
+	 * what the host has. */
 	struct resoluto_resources resources;
 	uint64_t dead_after_ms; /* 0 = RESOLUTO_FACADE_DEAD_AFTER_MS */
 };

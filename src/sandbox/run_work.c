@@ -220,7 +220,8 @@ static void release(void *ctx, struct resoluto_handle *handle)
 	run->admission.release(&run->slots, handle);
 }
 
-/* What is 0 still is the runtime's default: it alone knows whether the host has that much. */
+/* What is 0 still is the microVM's default: it alone knows whether the host has that much.  Others are told the
+ * contract's. */
 static struct resoluto_resources resources_of(const struct run *run)
 {
 	struct resoluto_resources resources = run->options.resources;
@@ -231,6 +232,12 @@ static struct resoluto_resources resources_of(const struct run *run)
 		resources.cpu_milli = run->place.resources.cpu_milli;
 	if (resources.disk_bytes == 0)
 		resources.disk_bytes = run->place.resources.disk_bytes;
+	if (run->place.boots_squashfs)
+		return resources;
+	if (resources.memory_bytes == 0)
+		resources.memory_bytes = RESOLUTO_DEFAULT_MEMORY_BYTES;
+	if (resources.cpu_milli == 0)
+		resources.cpu_milli = RESOLUTO_DEFAULT_CPU_MILLI;
 	return resources;
 }
 

@@ -489,7 +489,7 @@ static void what_the_sandbox_is_told(void)
 	script_done(&script);
 }
 
-static void defaults_of_memory_and_processors_are_the_runtimes(void)
+static void defaults_of_memory_and_processors_are_the_contracts(void)
 {
 	struct script script;
 	struct resoluto_run_options options;
@@ -497,7 +497,8 @@ static void defaults_of_memory_and_processors_are_the_runtimes(void)
 	script_init(&script, "memory://");
 	options = options_of(&script);
 	resoluto_result_free(run(&options));
-	CHECK(script.spec_resources.memory_bytes == 0 && script.spec_resources.cpu_milli == 0);
+	CHECK(script.spec_resources.memory_bytes == RESOLUTO_DEFAULT_MEMORY_BYTES &&
+	      script.spec_resources.cpu_milli == RESOLUTO_DEFAULT_CPU_MILLI);
 	options = options_of(&script);
 	options.resources.memory_bytes = 1 << 29;
 	options.resources.cpu_milli = 500;
@@ -1590,7 +1591,7 @@ int main(void)
 	RUN(warnings_of_the_guest_are_bounded);
 	RUN(the_guests_clock_is_not_believed);
 	RUN(what_the_sandbox_is_told);
-	RUN(defaults_of_memory_and_processors_are_the_runtimes);
+	RUN(defaults_of_memory_and_processors_are_the_contracts);
 	RUN(ids_are_made_up);
 	RUN(an_exit_code_comes_back);
 	RUN(output_over_the_cap_keeps_head_and_tail);
