@@ -74,9 +74,10 @@ struct resoluto_launch_spec {
 	struct resoluto_resources resources;
 	/* Where inputs lie and outputs go; a microVM needs a localfs one. */
 	struct resoluto_conduit *conduit;
-	const char *store_prefix; /* "run/<id>": the sandbox sees nothing else of the conduit */
-	uint64_t deadline_ms;     /* from launch; 0 = none */
-	bool has_stdin;           /* send_stdin will be used; else the program's stdin is empty */
+	/* "run/<id>", or with a '/' behind it: the sandbox sees nothing else of the conduit. */
+	const char *store_prefix;
+	uint64_t deadline_ms; /* from launch; 0 = none */
+	bool has_stdin;       /* send_stdin will be used; else the program's stdin is empty */
 	/* detach() is coming: the sandbox shall leave nothing in this process, not even a child. */
 	bool outlives_caller;
 	/* Silence after which a detached sandbox, which nobody may be watching, is ended by its runtime;

@@ -9,9 +9,18 @@
 
 #include "resoluto/runtime.h"
 
+enum { RUNTIME_PREFIX_SIZE = RESOLUTO_KEY_MAX + 1 }; /* bytes, the 0 included */
+
+/* A spec as a runtime uses it: its prefix is without a '/' behind it. */
+struct checked_spec {
+	struct resoluto_launch_spec spec; /* borrows what the given one does, and prefix */
+	char prefix[RUNTIME_PREFIX_SIZE];
+};
+
 /* -EINVAL, with what is wrong, unless the spec has this version's size, a run id, an image, a
  * conduit, a prefix that can be a key, and KEY=VALUE in env and labels. */
-int runtime_check_spec(const struct resoluto_launch_spec *spec, struct resoluto_err *err);
+int runtime_check_spec(const struct resoluto_launch_spec *spec, struct checked_spec *ret_checked,
+                       struct resoluto_err *err);
 /* For runtimes without egress: -EOPNOTSUPP if any is asked for. */
 int runtime_refuse_egress(const struct resoluto_launch_spec *spec, const char *runtime,
                           struct resoluto_err *err);

@@ -33,7 +33,19 @@ static bool is_prefix(const char *prefix)
 	return strlen(prefix) <= RESOLUTO_KEY_MAX - KEY_SIZE && path_is_beneath(prefix);
 }
 
-int runtime_check_spec(const struct resoluto_launch_spec *spec, struct resoluto_err *err)
+/* The protocol writes a '/' behind it, our facade none: it is the same one. */
+static void copy_prefix(const char *prefix, char ret_plain[RUNTIME_PREFIX_SIZE])
+{
+	size_t len = strnlen(prefix, RUNTIME_PREFIX_SIZE - 1);
+
+	memcpy(ret_plain, prefix, len);
+	if (len > 0 && !prefix[len] && prefix[len - 1] == '/')
+		len--;
+	ret_plain[len] = '\0';
+}
+
+int runtime_check_spec(const struct resoluto_launch_spec *spec, struct checked_spec *ret_checked,
+                       struct resoluto_err *err)
 {
 	int r;
 
@@ -49,9 +61,12 @@ int runtime_check_spec(const struct resoluto_launch_spec *spec, struct resoluto_
 		return resoluto_fail(err, -EINVAL, "no image");
 	if (!spec->conduit)
 		return resoluto_fail(err, -EINVAL, "no conduit");
-	if (!spec->store_prefix || !is_prefix(spec->store_prefix))
+	copy_prefix(spec->store_prefix ? spec->store_prefix : "", ret_checked->prefix);
+	if (!is_prefix(ret_checked->prefix))
 		return resoluto_fail(err, -EINVAL, "'%s' cannot be the prefix of a run's keys",
 		                     spec->store_prefix ? spec->store_prefix : "");
+	ret_checked->spec = *spec;
+	ret_checked->spec.store_prefix = ret_checked->prefix;
 	r = check_pairs("variable", spec->env, err);
 	return r < 0 ? r : check_pairs("label", spec->labels, err);
 }

@@ -151,13 +151,12 @@ static int bad_result(struct drive *drive)
 static int take_verdict(struct drive *drive, struct resoluto_err *err)
 {
 	struct node_result_doc doc = { 0 };
-	const char *prefix = drive->options.spec->store_prefix;
 	char key[RESOLUTO_KEY_MAX + 1];
 	size_t len = 0;
-	int r;
+	int r = tail_key(&drive->tail, KEY_RESULT, key, err);
 
-	if ((size_t) snprintf(key, sizeof(key), "%s/" KEY_RESULT, prefix) >= sizeof(key))
-		return resoluto_fail(err, -EINVAL, "the store prefix is too long");
+	if (r < 0)
+		return r;
 	r = resoluto_conduit_get_bytes(drive->options.conduit, key, RESULT_JSON_MAX,
 	                               &drive->outcome.result_json, &len, err);
 	if (r == -ENOENT)

@@ -210,6 +210,24 @@ static void runs_to_its_end(void)
 	CHECK(is_stored(spec.store_prefix, "result.json"));
 }
 
+/* As the protocol writes a prefix. */
+static void takes_a_prefix_that_ends_in_a_slash(void)
+{
+	struct resoluto_launch_spec spec;
+	struct resoluto_handle handle;
+	char slashed[sizeof(prefixes[0]) + 1];
+
+	begin(PROGRAM_ENDS);
+	spec = next_spec();
+	snprintf(slashed, sizeof(slashed), "%s/", spec.store_prefix);
+	spec.store_prefix = slashed;
+	launch(&spec, &handle);
+	wait_for(&handle, RESOLUTO_PHASE_SUCCEEDED);
+	slashed[strlen(slashed) - 1] = '\0';
+	CHECK(is_stored(slashed, "result.json"));
+	destroy(&handle);
+}
+
 static void expect_refused(const struct resoluto_launch_spec *spec, int code)
 {
 	struct resoluto_handle handle = { .id = "untouched" };
@@ -245,7 +263,8 @@ static void refuses_bad_ids(void)
 
 static void refuses_bad_prefixes(void)
 {
-	static const char *const bad[] = { NULL, "", "/run", "..", "run/../x", "run//x", "run/" };
+	static const char *const bad[] = { NULL,       "",       "/run",  "..",
+		                           "run/../x", "run//x", "run//", "/" };
 
 	begin(PROGRAM_ENDS);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -774,6 +793,7 @@ static void run_all(void)
 {
 	RUN(runs_to_its_end);
 	RUN(refuses_bad_ids);
+	RUN(takes_a_prefix_that_ends_in_a_slash);
 	RUN(refuses_bad_prefixes);
 	RUN(refuses_other_mistakes);
 	RUN(refuses_a_second_of_one_id);

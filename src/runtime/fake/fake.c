@@ -82,16 +82,18 @@ static struct sandbox *sandbox_new(const struct resoluto_launch_spec *spec, uint
 	return sandbox;
 }
 
-static int fake_launch(struct resoluto_runtime *base, const struct resoluto_launch_spec *spec,
+static int fake_launch(struct resoluto_runtime *base, const struct resoluto_launch_spec *given,
                        struct resoluto_handle *ret_handle, struct resoluto_err *err)
 {
 	struct fake_runtime *runtime = fake_of(base);
 	struct resoluto_fake *fake = runtime->fake;
+	struct checked_spec checked;
+	const struct resoluto_launch_spec *spec = &checked.spec;
 	struct sandbox *sandbox;
 	int r;
 
 	fake->launches++;
-	r = runtime_check_spec(spec, err);
+	r = runtime_check_spec(given, &checked, err);
 	if (r == 0)
 		r = runtime_refuse_egress(spec, base->ops->name, err);
 	if (r < 0)

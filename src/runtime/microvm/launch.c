@@ -558,11 +558,10 @@ static int prepare(struct microvm *microvm, const struct resoluto_launch_spec *s
                    struct resoluto_err *err)
 {
 	struct host_memory memory;
-	int r = runtime_check_spec(spec, err);
+	int r = 0;
 
-	if (r == 0 && !microvm->row)
+	if (!microvm->row)
 		r = resoluto_fail(err, -EOPNOTSUPP, "this runtime was opened to read only");
-
 	if (r == 0)
 		r = host_memory(&memory, err);
 	if (r == 0)
@@ -574,10 +573,9 @@ static int prepare(struct microvm *microvm, const struct resoluto_launch_spec *s
 	return r < 0 ? r : take_slot(microvm, &memory, run, config, err);
 }
 
-int microvm_launch(struct resoluto_runtime *runtime, const struct resoluto_launch_spec *spec,
-                   struct resoluto_handle *ret_handle, struct resoluto_err *err)
+static int launch(struct microvm *microvm, const struct resoluto_launch_spec *spec,
+                  struct resoluto_handle *ret_handle, struct resoluto_err *err)
 {
-	struct microvm *microvm = (struct microvm *) runtime;
 	CLEANUP(files_done) struct files files = FILES_NONE;
 	struct shim_config config = { 0 };
 	struct run *run = malloc(sizeof(*run));
@@ -606,4 +604,13 @@ int microvm_launch(struct resoluto_runtime *runtime, const struct resoluto_launc
 	snprintf(ret_handle->id, sizeof(ret_handle->id), "%s", spec->id);
 	ret_handle->state = run;
 	return 0;
+}
+
+int microvm_launch(struct resoluto_runtime *runtime, const struct resoluto_launch_spec *spec,
+                   struct resoluto_handle *ret_handle, struct resoluto_err *err)
+{
+	struct checked_spec checked;
+	int r = runtime_check_spec(spec, &checked, err);
+
+	return r < 0 ? r : launch((struct microvm *) runtime, &checked.spec, ret_handle, err);
 }

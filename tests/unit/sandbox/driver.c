@@ -145,6 +145,29 @@ static void many_chunks_are_read_in_one_go(void)
 	scripted_done(&scripted);
 }
 
+/* As the protocol writes a prefix. */
+static void a_prefix_may_end_in_a_slash(void)
+{
+	struct resoluto_launch_spec slashed = spec;
+	struct scripted scripted;
+	struct seen seen = { 0 };
+	struct resoluto_outcome outcome;
+	struct resoluto_drive_options options;
+
+	scripted_init(&scripted);
+	guest_says(&scripted, "hello");
+	guest_ends(&scripted, SUCCESS);
+	slashed.store_prefix = PREFIX "/";
+	options = options_of(&scripted, &seen);
+	options.spec = &slashed;
+	CHECK(driver_drive(&options, &scripted.clock, &outcome, NULL) == 0);
+	CHECK_STR(outcome.reason, "");
+	CHECK_STR(outcome.result_json, SUCCESS);
+	CHECK_STR(seen.text, "hello\n");
+	resoluto_outcome_done(&outcome);
+	scripted_done(&scripted);
+}
+
 static void completed_without_result(void)
 {
 	struct scripted scripted;
@@ -728,6 +751,7 @@ int main(void)
 	RUN(completes_and_shows_lines_in_order);
 	RUN(completes_with_the_reason_of_the_guest);
 	RUN(many_chunks_are_read_in_one_go);
+	RUN(a_prefix_may_end_in_a_slash);
 	RUN(completed_without_result);
 	RUN(hostile_results_are_bad_results);
 	RUN(a_huge_result_is_a_bad_result);
