@@ -77,7 +77,7 @@ struct resoluto_drive_options {
 	void *ctx;
 	uint64_t dead_after_ms;    /* 0 = RESOLUTO_DEAD_AFTER_MS */
 	unsigned poll_interval_ms; /* 0 = RESOLUTO_POLL_INTERVAL_MS */
-	/* Called whenever the driver has nothing to read: feed stdin, look at signals.  Returns 0, 1 to
+	/* Called once after a launch, and whenever the driver has nothing to read: feed stdin, look at signals.  Returns 0, 1 to
 	 * be called again soon (within 10 ms), RESOLUTO_IDLE_LEAVE, or a negative errno value, which
 	 * ends the drive: -ECANCELED gives disposition STOPPED with the text of err ("": cancelled) as its
 	 * reason. */

@@ -228,7 +228,8 @@ struct resoluto_fake {
 	 * would.  NULL: nothing is written.  A negative return fails the launch. */
 	int (*guest)(void *ctx, const struct resoluto_launch_spec *spec);
 	void *ctx;
-	/* Phases that successive status calls report; the last one repeats.  NULL: RUNNING. */
+	/* Phases that successive status calls report; the last one repeats.  NULL: RUNNING.  Past a spec's
+	 * deadline_ms, by the real clock, a sandbox that has not ended is FAILED with the reason "deadline". */
 	const struct resoluto_status *statuses;
 	size_t status_count;
 	/* Counters. */

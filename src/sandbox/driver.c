@@ -474,6 +474,7 @@ static void reap(struct drive *drive)
 static int follow(struct drive *drive, struct resoluto_err *err)
 {
 	struct resoluto_err why = { 0 };
+	bool soon;
 	int r = launch(drive, &why);
 
 	if (r == -ECANCELED) {
@@ -485,9 +486,9 @@ static int follow(struct drive *drive, struct resoluto_err *err)
 		                     words_of(&why, drive->options.admission ? "acquire failed"
 		                                                             : "launch failed"));
 	drive->next_poll_ms = now_ms(drive);
-	do
+	r = drive->has_sandbox ? call_on_idle(drive, &soon, err) : 0;
+	while (r == 0)
 		r = turn(drive, err);
-	while (r == 0);
 	drive->outcome.handle = drive->handle;
 	if (!drive->outcome.has_left)
 		take_evidence(drive);

@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "runtime/launch_spec.h"
 
 struct sandbox {
@@ -21,6 +22,7 @@ struct sandbox {
 	struct strv labels;  /* owned */
 	size_t status_index; /* into the script's statuses */
 	bool takes_stdin, is_kept;
+	uint64_t deadline_at_ms; /* monotonic; UINT64_MAX: none */
 	struct sandbox *next;
 };
 
@@ -75,6 +77,8 @@ static struct sandbox *sandbox_new(const struct resoluto_launch_spec *spec, uint
 	memcpy(sandbox->id, spec->id, strlen(spec->id) + 1);
 	sandbox->serial = serial;
 	sandbox->takes_stdin = spec->has_stdin;
+	sandbox->deadline_at_ms = spec->deadline_ms ? clock_mono_ms() + spec->deadline_ms
+	                                            : UINT64_MAX;
 	if (strv_add_all(&sandbox->labels, spec->labels) < 0) {
 		sandbox_free(sandbox);
 		return NULL;
@@ -116,6 +120,26 @@ static int fake_launch(struct resoluto_runtime *base, const struct resoluto_laun
 	return 0;
 }
 
+static bool has_ended(const struct resoluto_status *status)
+{
+	return status->phase == RESOLUTO_PHASE_SUCCEEDED || status->phase == RESOLUTO_PHASE_FAILED;
+}
+
+static struct resoluto_status scripted_status(const struct fake_runtime *runtime,
+                                              const struct sandbox *sandbox)
+{
+	const struct resoluto_fake *fake = runtime->fake;
+	struct resoluto_status status = { .phase = RESOLUTO_PHASE_RUNNING, .exit_code = -1 };
+
+	if (fake->status_count > 0)
+		status = fake->statuses[sandbox->status_index];
+	if (!has_ended(&status) && clock_mono_ms() >= sandbox->deadline_at_ms)
+		status = (struct resoluto_status){ .phase = RESOLUTO_PHASE_FAILED,
+			                           .reason = "deadline",
+			                           .exit_code = -1 };
+	return status;
+}
+
 static int fake_status(struct resoluto_runtime *base, struct resoluto_handle *handle,
                        struct resoluto_status *ret_status, struct resoluto_err *err)
 {
@@ -129,12 +153,7 @@ static int fake_status(struct resoluto_runtime *base, struct resoluto_handle *ha
 			                                .exit_code = -1 };
 		return 0;
 	}
-	if (fake->status_count == 0) {
-		*ret_status = (struct resoluto_status){ .phase = RESOLUTO_PHASE_RUNNING,
-			                                .exit_code = -1 };
-		return 0;
-	}
-	*ret_status = fake->statuses[sandbox->status_index];
+	*ret_status = scripted_status(runtime, sandbox);
 	if (sandbox->status_index + 1 < fake->status_count)
 		sandbox->status_index++;
 	return 0;
@@ -299,28 +318,20 @@ static int fake_attach(struct resoluto_runtime *base, const char *id,
 	return resoluto_fail(err, -ENOENT, "no sandbox '%.60s'", id);
 }
 
-static bool has_ended(const struct resoluto_status *status)
-{
-	return status->phase == RESOLUTO_PHASE_SUCCEEDED || status->phase == RESOLUTO_PHASE_FAILED;
-}
-
 /* Its words outlive the sandbox: each() may destroy it. */
 static int tell(const struct fake_runtime *runtime, const struct sandbox *sandbox,
                 resoluto_sandbox_fn *each, void *ctx)
 {
-	const struct resoluto_fake *fake = runtime->fake;
 	CLEANUP(strv_done) struct strv labels = { 0 };
 	char id[RESOLUTO_ID_MAX + 1];
 	struct resoluto_sandbox_info info = {
 		.id = memcpy(id, sandbox->id, sizeof(id)),
 		.image = "fake",
-		.status = { .phase = RESOLUTO_PHASE_RUNNING, .exit_code = -1 },
+		.status = scripted_status(runtime, sandbox),
 		.is_kept = sandbox->is_kept,
 		.created = 1,
 	};
 
-	if (fake->status_count > 0)
-		info.status = fake->statuses[sandbox->status_index];
 	info.is_alive = !has_ended(&info.status);
 	if (strv_add_all(&labels, (const char *const *) sandbox->labels.items) < 0)
 		return -ENOMEM;

@@ -89,6 +89,32 @@ static int guest_fails(void *ctx, const struct resoluto_launch_spec *spec)
 	return -EBUSY;
 }
 
+/* By the real clock: at last the deadline is over, and what has ended by then has ended. */
+static void keeps_the_deadline(void)
+{
+	static const struct resoluto_status done = { .phase = RESOLUTO_PHASE_SUCCEEDED };
+	struct resoluto_launch_spec spec = { .struct_size = sizeof(spec),
+		                             .id = "a",
+		                             .image = "none",
+		                             .store_prefix = "a",
+		                             .deadline_ms = 1 };
+	struct resoluto_status status;
+	struct resoluto_handle handle;
+
+	begin();
+	spec.conduit = conduit;
+	CHECK(runtime->ops->launch(runtime, &spec, &handle, NULL) == 0);
+	do
+		CHECK(runtime->ops->status(runtime, &handle, &status, NULL) == 0);
+	while (status.phase == RESOLUTO_PHASE_RUNNING);
+	CHECK(status.phase == RESOLUTO_PHASE_FAILED);
+	CHECK_STR(status.reason, "deadline");
+	fake.statuses = &done;
+	fake.status_count = 1;
+	CHECK(runtime->ops->status(runtime, &handle, &status, NULL) == 0);
+	CHECK(status.phase == RESOLUTO_PHASE_SUCCEEDED);
+}
+
 static void fails_a_launch_when_the_guest_does(void)
 {
 	struct resoluto_handle handle;
@@ -157,6 +183,7 @@ int main(void)
 {
 	RUN(counts_what_it_is_asked);
 	RUN(plays_the_script_for_each_sandbox);
+	RUN(keeps_the_deadline);
 	RUN(fails_a_launch_when_the_guest_does);
 	RUN(tells_old_handles_from_new);
 	RUN(tells_a_bad_descriptor);

@@ -1289,6 +1289,42 @@ static void stdin_reaches_the_sandbox(void)
 }
 
 /* Nothing of the run has happened yet, so it may start again; but not for ever. */
+/* A guest that is done as soon as it is launched is given its input all the same. */
+static void stdin_reaches_a_sandbox_that_is_done_at_once(void)
+{
+	struct script script;
+	struct resoluto_run_options options;
+	struct resoluto_result *result;
+
+	script_init(&script, "memory://");
+	options = options_of(&script);
+	options.input = (struct resoluto_stdin){ .kind = RESOLUTO_STDIN_BYTES,
+		                                 .bytes = "12345",
+		                                 .len = 5 };
+	result = run(&options);
+	CHECK(result->ok && script.fake.stdin_bytes == 5);
+	resoluto_result_free(result);
+	script_done(&script);
+}
+
+static void a_deadline_ends_a_run_over_the_fake_runtime(void)
+{
+	struct script script;
+	struct resoluto_run_options options;
+	struct resoluto_result *result;
+
+	script_init(&script, "memory://");
+	script.lines = greeting;
+	script.has_no_manifest = true;
+	options = options_of(&script);
+	options.deadline_ms = 1;
+	result = run(&options);
+	failed(result, RESOLUTO_STOPPED, "deadline", RESOLUTO_EXIT_DEADLINE);
+	CHECK(result->output_len == 17 && script.fake.destroys == 1);
+	resoluto_result_free(result);
+	script_done(&script);
+}
+
 static void a_machine_that_did_not_boot_is_booted_once_more(void)
 {
 	struct resoluto_status status = { .phase = RESOLUTO_PHASE_FAILED, .reason = "boot-failed" };
@@ -1621,6 +1657,8 @@ int main(void)
 	RUN(a_program_that_ignores_signals_is_stopped);
 	RUN(a_signal_that_asks_for_nothing_does_not_end_the_queue);
 	RUN(stdin_reaches_the_sandbox);
+	RUN(stdin_reaches_a_sandbox_that_is_done_at_once);
+	RUN(a_deadline_ends_a_run_over_the_fake_runtime);
 	RUN(what_is_wrong_is_said_before_anything_starts);
 	RUN(a_workspace_that_cannot_be_read_is_refused);
 	RUN(a_path_that_is_missing_is_misuse_and_named);
