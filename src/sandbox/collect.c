@@ -18,6 +18,8 @@
 
 #define RESULT_NAME "result.json"
 
+enum { COLLECT_ASCII = 6 }; /* bytes that a byte of JSON takes in ASCII, at the most */
+
 struct fetching {
 	struct resoluto_conduit *conduit;
 	char key[RESOLUTO_KEY_MAX + 1];
@@ -94,19 +96,40 @@ static int read_result(int output_fd, struct buf *text)
 	return S_ISREG(st.st_mode) ? read_rest(fd, text) : -EINVAL;
 }
 
+/* As it was written, but on one line: our reader has no place for every number there is. */
+static char *keep_text(const struct buf *text)
+{
+	CLEANUP(buf_done) struct buf line = BUF_INIT(COLLECT_ASCII * COLLECT_RESULT_MAX);
+
+	return json_add_compact(&line, text->data, text->len) < 0 ? NULL : buf_take(&line);
+}
+
+/* Of a key that is given twice the last one counts, for every reader of ours. */
+static char *write_again(const struct buf *text)
+{
+	json_t *value = json_loadb(text->data, text->len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+	char *line = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII)
+	                   : NULL;
+
+	json_decref(value);
+	return line;
+}
+
 /* The program's own result, one line of JSON; what is not JSON is an artifact and nothing more. */
 static char *parse_result(int output_fd)
 {
+	static const size_t any = JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL |
+	                          JSON_REJECT_DUPLICATES;
 	CLEANUP(buf_done) struct buf text = BUF_INIT(COLLECT_RESULT_MAX);
 	json_t *value;
-	char *line;
 
 	if (read_result(output_fd, &text) < 0 || !text.data || !json_is_tame(text.data, text.len))
 		return NULL;
-	value = json_loadb(text.data, text.len, JSON_DECODE_ANY, NULL);
-	line = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII) : NULL;
+	value = json_loadb(text.data, text.len, any, NULL);
+	if (!value)
+		return write_again(&text);
 	json_decref(value);
-	return line;
+	return keep_text(&text);
 }
 
 static int unpack(struct landing *landing, struct bridge *bridge, struct resoluto_err *err)
@@ -167,7 +190,9 @@ int collect_outputs(struct resoluto_conduit *conduit, const char *store_prefix, 
 	}
 	*ret_has_archive = !fetching.is_missing;
 	sort_unique(&ret_collection->artifacts);
-	if (strv_has((const char *const *) ret_collection->artifacts.items, RESULT_NAME))
+	if (strv_has((const char *const *) ret_collection->artifacts.items, RESULT_NAME)) {
 		ret_collection->result_json = parse_result(output_fd);
+		ret_collection->has_odd_result = !ret_collection->result_json;
+	}
 	return r < 0 && !fetching.is_missing ? explain(&landing, r, &why, err) : 0;
 }

@@ -22,6 +22,7 @@ enum {
 struct collection {
 	struct strv artifacts; /* sorted, each once */
 	char *result_json;     /* owned: result.json, if it came and is JSON */
+	bool has_odd_result;   /* it came and is not */
 	enum quota over;       /* the quota that ended it */
 };
 

@@ -45,9 +45,10 @@ struct run {
 	struct admission_slots slots;
 	struct resoluto_admission admission; /* over slots */
 	bool was_launched;
-	bool is_noted;     /* what was asked for is stored */
-	bool drive_failed; /* the store or a callback did; the verdict says which */
-	bool input_failed; /* what the program was to read could not be read */
+	bool is_noted;       /* what was asked for is stored */
+	bool drive_failed;   /* the store or a callback did; the verdict says which */
+	bool input_failed;   /* what the program was to read could not be read */
+	bool has_odd_result; /* a result.json came back that is not JSON */
 	struct resoluto_outcome outcome;
 	struct node_result_doc node; /* root is NULL while the guest has given no verdict */
 	struct verdict verdict;

@@ -120,6 +120,15 @@ static int add_foreign_warning(const struct run *run, struct strv *warnings)
 	                           count);
 }
 
+static int add_odd_result_warning(const struct run *run, struct strv *warnings)
+{
+	return run->has_odd_result
+	               ? strv_add(warnings,
+	                          "result-not-json: the result.json that came back is not "
+	                          "JSON, or too large, so there is no result of it")
+	               : 0;
+}
+
 static bool wanted_egress(const struct run *run)
 {
 	return run->was_launched && (run->egress.count > 0 || run->options.egress_learn);
@@ -175,6 +184,8 @@ static int take_warnings(struct run *run)
 
 	if (r == 0)
 		r = add_foreign_warning(run, &warnings);
+	if (r == 0)
+		r = add_odd_result_warning(run, &warnings);
 	if (r == 0)
 		r = take_egress(run, &warnings);
 	for (size_t i = 0; r == 0 && i < json_array_size(told); i++) {

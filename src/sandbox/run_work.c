@@ -390,6 +390,7 @@ static int collect(struct run *run)
 	run->result->artifacts = mem_take(&collection.artifacts.items);
 	collection.artifacts.count = 0;
 	run->result->result_json = mem_take(&collection.result_json);
+	run->has_odd_result = collection.has_odd_result;
 	run->result->timings_ms.collect = clock_mono_ms() - start;
 	if (r == -ENOMEM)
 		return r;

@@ -188,9 +188,9 @@ int json_add_member(struct buf *out, const char *key, const char *text)
 	return r < 0 ? r : json_add_cstring(out, text);
 }
 
-int json_add_text(struct buf *out, const char *json)
+static int add_ascii(struct buf *out, const char *json, size_t len)
 {
-	const uint8_t *at = (const uint8_t *) json, *end = at + strlen(json);
+	const uint8_t *at = (const uint8_t *) json, *end = at + len;
 
 	while (at < end) {
 		char piece[12], *stop = piece;
@@ -219,6 +219,11 @@ int json_add_text(struct buf *out, const char *json)
 	return 0;
 }
 
+int json_add_text(struct buf *out, const char *json)
+{
+	return add_ascii(out, json, strlen(json));
+}
+
 int json_add_u64(struct buf *out, uint64_t value)
 {
 	char digits[20], *at = digits + sizeof(digits);
@@ -238,6 +243,30 @@ static size_t skip_string(const char *text, size_t len, size_t at)
 			at++;
 	}
 	return at < len ? at + 1 : len;
+}
+
+/* The place behind what follows in one piece: a string, or anything else up to the next or to white space. */
+static size_t skip_piece(const char *text, size_t len, size_t at)
+{
+	if (text[at] == '"')
+		return skip_string(text, len, at);
+	while (at < len && !strchr("\" \t\r\n", text[at]))
+		at++;
+	return at;
+}
+
+int json_add_compact(struct buf *out, const char *json, size_t len)
+{
+	int r = 0;
+
+	for (size_t at = 0, next; at < len && r == 0; at = next) {
+		next = at + 1;
+		if (strchr(" \t\r\n", json[at]))
+			continue;
+		next = skip_piece(json, len, at);
+		r = add_ascii(out, json + at, next - at);
+	}
+	return r;
 }
 
 bool json_is_tame(const char *text, size_t len)

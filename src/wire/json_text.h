@@ -28,6 +28,8 @@ int json_add_cstring(struct buf *out, const char *text);
 int json_add_member(struct buf *out, const char *key, const char *text);
 /* Append JSON that is already text, on one line and in ASCII. */
 int json_add_text(struct buf *out, const char *json);
+/* The same without the white space between its tokens; of valid JSON only.  Numbers stay as they were written. */
+int json_add_compact(struct buf *out, const char *json, size_t len);
 int json_add_u64(struct buf *out, uint64_t value);
 
 /* false: the text holds a NUL or is nested deeper than JSON_DEPTH_MAX, so do not parse it. */

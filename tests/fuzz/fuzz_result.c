@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wire/json_read.h"
+#include "wire/json_text.h"
 #include "wire/keys.h"
 #include "wire/result.h"
 
@@ -43,11 +45,27 @@ static void check_same(const struct node_result *a, const struct node_result *b)
 	require(!a->timings_ms == !b->timings_ms && !a->canary == !b->canary);
 }
 
+/* Without white space and in ASCII it is the same document. */
+static void check_compact(const char *json, size_t len, const json_t *root)
+{
+	struct buf out = BUF_INIT(8 * RESULT_JSON_MAX);
+	json_t *again;
+
+	require(json_add_compact(&out, json, len) == 0);
+	again = json_loadb(out.data, out.len, 0, NULL);
+	require(again && json_equal(again, root));
+	for (size_t i = 0; i < out.len; i++)
+		require(out.data[i] >= ' ' && out.data[i] < 0x7f);
+	json_decref(again);
+	buf_done(&out);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct node_result_doc doc, again;
 	struct resoluto_err err = { 0 };
 	struct buf out = BUF_INIT(4 * RESULT_JSON_MAX);
+	json_t *whole = NULL;
 	int r = node_result_parse((const char *) data, size, &doc, &err);
 
 	if (r < 0) {
@@ -55,6 +73,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	check_ranges(&doc.result);
+	/* loaded once more: long texts of the document were cut */
+	require(json_read((const char *) data, size, 0, &whole) == 0);
+	check_compact((const char *) data, size, whole);
+	json_decref(whole);
 	r = node_result_write(&out, &doc.result);
 	require(r == 0 || r == -E2BIG);
 	if (r == 0) {

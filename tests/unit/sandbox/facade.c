@@ -691,7 +691,8 @@ static void outputs_come_back_as_asked(void)
 	CHECK_STR(result->artifacts[2], "tree/leaf");
 	CHECK_STR(result->artifacts[3], "z.xml");
 	CHECK(!result->artifacts[4]);
-	CHECK_STR(result->result_json, "{\"score\":[1,2.5],\"\\u00E4\":null}");
+	CHECK_STR(result->result_json, "{\"score\":[1,2.5],\"\\u00e4\":null}");
+	CHECK(!result->warnings[0]);
 	file_is(&script, "out/deep/a.xml", "aa");
 	path = path_in(&script, "out/deep/evil.sh");
 	CHECK(access(path, F_OK) < 0);
@@ -750,8 +751,36 @@ static void results_of_programs_that_are_no_json(void)
 		script_init(&script, "memory://");
 		file_in(&script, "box/result.json", texts[i]);
 		result = run_with_outputs(&script, globs);
-		CHECK(result->ok && !result->result_json);
+		CHECK(result->ok && !result->result_json && result->warnings[0]);
+		CHECK(strncmp(result->warnings[0], "result-not-json: ", 17) == 0);
 		CHECK_STR(result->artifacts[0], "result.json");
+		resoluto_result_free(result);
+		script_done(&script);
+	}
+}
+
+static void results_of_programs_stay_as_they_were_written(void)
+{
+	static const struct {
+		const char *text, *want;
+	} results[] = {
+		{ "{ \"n\" : 18446744073709551615 }\n", "{\"n\":18446744073709551615}" },
+		{ "{\"s\":\"a\\u0000b \\\" c\"}", "{\"s\":\"a\\u0000b \\\" c\"}" },
+		{ "[0.1,\t1e-9 , -0]", "[0.1,1e-9,-0]" },
+		{ " null ", "null" },
+		{ "{\"a\":1,\"a\":2}", "{\"a\":2}" }, /* said twice: one of them counts */
+	};
+	static const char *const globs[] = { "result.json", NULL };
+
+	for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++) {
+		struct script script;
+		struct resoluto_result *result;
+
+		script_init(&script, "memory://");
+		file_in(&script, "box/result.json", results[i].text);
+		result = run_with_outputs(&script, globs);
+		CHECK(result->ok && !result->warnings[0]);
+		CHECK_STR(result->result_json, results[i].want);
 		resoluto_result_free(result);
 		script_done(&script);
 	}
@@ -1637,6 +1666,7 @@ int main(void)
 	RUN(outputs_come_back_under_another_name);
 	RUN(outputs_come_back_from_failed_programs_too);
 	RUN(results_of_programs_that_are_no_json);
+	RUN(results_of_programs_stay_as_they_were_written);
 	RUN(hostile_archives_are_refused);
 	RUN(a_quota_of_outputs_ends_the_run);
 	RUN(an_archive_that_is_named_and_missing);

@@ -74,6 +74,16 @@ static void text_becomes_one_ascii_line(void)
 	CHECK_STR(out.data, "{  \"\\u00e9\": \"\\ud83d\\ude00\"  }");
 }
 
+static void compact_text_has_no_space_between_tokens(void)
+{
+	static const char json[] =
+		" {\n\t\"a b\\\" \xc3\xa9\" : [ 1e-9 , 18446744073709551615 ,true ]\r\n} ";
+	CLEANUP(buf_done) struct buf out = BUF_INIT(256);
+
+	CHECK(json_add_compact(&out, json, sizeof(json) - 1) == 0);
+	CHECK_STR(out.data, "{\"a b\\\" \\u00e9\":[1e-9,18446744073709551615,true]}");
+}
+
 static void numbers_and_members(void)
 {
 	CLEANUP(buf_done) struct buf out = BUF_INIT(256);
@@ -114,6 +124,7 @@ int main(void)
 	RUN(every_character_comes_back);
 	RUN(keeps_the_bound);
 	RUN(text_becomes_one_ascii_line);
+	RUN(compact_text_has_no_space_between_tokens);
 	RUN(numbers_and_members);
 	RUN(depth_is_bounded);
 	RUN(nul_is_refused);
