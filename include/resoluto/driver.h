@@ -110,6 +110,7 @@ struct resoluto_outcome {
 	char *isolation_json;    /* owned: what the runtime proved; may be NULL */
 	uint64_t chunks, events; /* read */
 	uint64_t foreign_events; /* passed over, since they say that they are of another run */
+	uint64_t bad_lines;      /* passed over, since they are no events */
 	uint64_t queue_ms;       /* waited for admission */
 	/* Left before the end: nothing above is known but what was read, and the sandbox goes on. */
 	bool has_left;

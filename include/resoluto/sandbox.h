@@ -199,7 +199,8 @@ struct resoluto_result {
 	uint64_t errors_dropped_bytes;
 	/* All that the program wrote was read, and what was not dropped is here.  False where that is
 	 * not certain: a process it left behind still had its output open when drain_timeout_ms was
-	 * over (then a warning says so), or the sandbox ended before it could report. */
+	 * over, or the sandbox wrote what cannot be read (then a warning says so), or it ended before it
+	 * could report. */
 	bool output_is_complete;
 	char **artifacts;     /* NULL-terminated, sorted, relative to the output directory */
 	char *result_json;    /* result.json of the workspace, if among the artifacts; else NULL */

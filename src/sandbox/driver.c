@@ -568,8 +568,10 @@ int driver_drive(const struct resoluto_drive_options *options, const struct driv
 		r = follow(&drive, &why);
 		reap(&drive);
 	}
-	if (drive.tail.reader)
+	if (drive.tail.reader) {
 		drive.outcome.foreign_events = chunk_reader_foreign_events(drive.tail.reader);
+		drive.outcome.bad_lines = chunk_reader_bad_lines(drive.tail.reader);
+	}
 	tail_done(&drive.tail);
 	if (r == 0 && !drive.outcome.substrate_logs)
 		r = resoluto_fail(&why, -ENOMEM, "keep the substrate's logs");

@@ -83,7 +83,8 @@ static int take_verdict(struct run *run)
 	result->exit_code = verdict->exit_code;
 	result->ok = verdict->exit_code == 0 && !run->outcome.has_left;
 	result->signal = verdict->signal;
-	result->output_is_complete = verdict->output_is_complete && !run->observer.has_gap;
+	result->output_is_complete = verdict->output_is_complete && !run->observer.has_gap &&
+	                             run->outcome.bad_lines == 0;
 	result->disposition = verdict->disposition;
 	result->quotas = run->options.quotas;
 	if (verdict->reason == REASON_QUOTA && quota_told(verdict->detail) != QUOTA_NONE)
@@ -117,6 +118,19 @@ static int add_foreign_warning(const struct run *run, struct strv *warnings)
 	               : strv_addf(warnings,
 	                           "foreign-events: %llu events of the sandbox say that they are "
 	                           "of another run and were passed over",
+	                           count);
+}
+
+/* Any of them may have been output: what it was nobody can tell. */
+static int add_bad_lines_warning(const struct run *run, struct strv *warnings)
+{
+	const unsigned long long count = run->outcome.bad_lines;
+
+	return count == 0
+	               ? 0
+	               : strv_addf(warnings,
+	                           "bad-events: %llu lines of the sandbox are no events and were "
+	                           "passed over; output may be missing",
 	                           count);
 }
 
@@ -184,6 +198,8 @@ static int take_warnings(struct run *run)
 
 	if (r == 0)
 		r = add_foreign_warning(run, &warnings);
+	if (r == 0)
+		r = add_bad_lines_warning(run, &warnings);
 	if (r == 0)
 		r = add_odd_result_warning(run, &warnings);
 	if (r == 0)

@@ -41,6 +41,7 @@ struct script {
 	bool forgets_chunk; /* the manifest counts one more than there is */
 	bool is_busy_once;
 	const char *claims_run_id; /* in its events; NULL: its own */
+	const char *noise;         /* a line among its events; NULL: none */
 	struct resoluto_quotas quotas;
 	const char *outbox_dir;   /* packed into the outbox; NULL: none */
 	const char *outbox_key;   /* where; NULL: where ours puts it */
@@ -118,6 +119,8 @@ static int put_events(const struct script *script, const struct resoluto_launch_
 	struct buf out = BUF_INIT(8 * 1024 * 1024);
 	int r = event_write(&out, &open, NULL);
 
+	if (r == 0 && script->noise)
+		r = buf_addf(&out, "%s\n", script->noise);
 	for (size_t i = 0; script->lines[i] && r == 0; i++)
 		r = put_line(&out, open.run_id, script->lines[i],
 		             i + 1 + (script->skips_line && !script->lines[i + 1]));
@@ -1107,6 +1110,36 @@ static void events_of_another_run_are_not_believed(void)
 	script_done(&script);
 }
 
+/* A line that nobody can read may have been output. */
+static void lines_that_are_no_events_are_told(void)
+{
+	static const char *const noises[] = {
+		"{\"run_id\":\"r1\",\"span_id\":\"b\",\"kind\":\"log\"}",
+		"garbage",
+		/* a string, by the protocol, or not there */
+		"{\"run_id\":\"r1\",\"span_id\":\"b\",\"parent_span_id\":null,\"kind\":\"log\","
+		"\"event\":\"log\","
+		"\"ts\":1}",
+	};
+
+	for (size_t i = 0; i < sizeof(noises) / sizeof(noises[0]); i++) {
+		struct script script;
+		struct resoluto_run_options options;
+		struct resoluto_result *result;
+
+		script_init(&script, "memory://");
+		script.lines = greeting;
+		script.noise = noises[i];
+		options = options_of(&script);
+		result = run(&options);
+		CHECK(result->ok && result->output_len == 17 && !result->output_is_complete);
+		CHECK(result->warnings[0] && !result->warnings[1]);
+		CHECK(strncmp(result->warnings[0], "bad-events: 1 lines", 19) == 0);
+		resoluto_result_free(result);
+		script_done(&script);
+	}
+}
+
 static void a_silent_sandbox(void)
 {
 	struct script script;
@@ -1677,6 +1710,7 @@ int main(void)
 	RUN(every_other_end);
 	RUN(a_quota_of_objects_is_named);
 	RUN(events_of_another_run_are_not_believed);
+	RUN(lines_that_are_no_events_are_told);
 	RUN(a_silent_sandbox);
 	RUN(a_chunk_is_missing);
 	RUN(a_bad_result_is_told);
