@@ -21,6 +21,7 @@ static const char root_dir[] = "/sys/fs/cgroup";
 
 enum {
 	LOOK_AGAIN_MS = 2,
+	REAP_MAX = 256,
 	STAT_SIZE = 8192, /* bytes of memory.stat that are read: some 1,500 are there */
 };
 
@@ -189,13 +190,19 @@ int cgroup_kill_now(const struct cgroup *cgroup)
 	return set(cgroup->dir, "cgroup.kill", "1", NULL);
 }
 
+/* Some of them: whoever starts processes without end must be killed meanwhile. */
+static void reap_some(void)
+{
+	for (int i = 0; i < REAP_MAX && waitpid(-1, NULL, WNOHANG) > 0; i++)
+		;
+}
+
 int cgroup_kill(const struct cgroup *cgroup)
 {
 	uint64_t give_up = clock_mono_ms() + CGROUP_KILL_MS, populated = 1;
 
 	for (bool is_killed = false;; is_killed = true) {
-		while (waitpid(-1, NULL, WNOHANG) > 0)
-			;
+		reap_some();
 		if (!read_stat(cgroup, "cgroup.events", "populated", &populated))
 			return -EIO;
 		if (!populated)

@@ -17,8 +17,7 @@ enum {
 	CGROUP_STALL_REFAULTS =
 		1000,            /* pages read again between two looks that mean standing still */
 	CGROUP_STALL_SHARE = 64, /* when files have less than the limit by this */
-	CGROUP_KILL_MS = 10 *
-	                 1000, /* after this the machine is switched off with processes in it */
+	CGROUP_KILL_MS = 10 * 1000, /* after this the run ends with processes in it */
 };
 
 struct cgroup {

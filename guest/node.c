@@ -397,6 +397,9 @@ static int run_setup(struct node *node, struct resoluto_err *err)
 	r = run_hook(node, "setup", &node->job->setup_argv, failure, err);
 	if (r == 0 && failure[0])
 		verdict_set(&node->verdict, REASON_SETUP_FAILED, "%s", failure);
+	/* What a good one left running serves the program; there is none now. */
+	if (has_failed(node))
+		(void) cgroup_kill(&node->cgroup);
 	return r;
 }
 

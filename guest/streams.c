@@ -38,7 +38,12 @@ struct session {
 	struct cgroup_memory memory; /* as it was then */
 	int stalled_looks;
 	bool was_stalled;
+	bool has_more_dead; /* than are reaped in one turn */
 };
+
+enum {
+	REAP_MAX = 256
+}; /* in one turn: who starts processes on many processors must not keep us there */
 
 enum {
 	WATCH_SIGCHLD,
@@ -167,18 +172,19 @@ static void deliver_signals(struct session *session)
 static void reap(struct session *session)
 {
 	struct signalfd_siginfo info;
-	pid_t pid;
-	int status;
+	pid_t pid = 1;
+	int status, count;
 
 	while (read(session->signal_fd, &info, sizeof(info)) > 0)
 		;
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+	for (count = 0; count < REAP_MAX && (pid = waitpid(-1, &status, WNOHANG)) > 0; count++) {
 		if (pid != session->child->pid)
 			continue;
 		session->has_ended = true;
 		session->wait_status = status;
 		session->drain_until_ms = clock_mono_ms() + session->options->drain_timeout_ms;
 	}
+	session->has_more_dead = count == REAP_MAX;
 }
 
 static bool has_open_output(const struct session *session)
@@ -196,7 +202,11 @@ static int earlier(int timeout_ms, uint64_t at_ms, uint64_t now_ms)
 static int timeout_ms(const struct session *session)
 {
 	uint64_t now = clock_mono_ms();
-	int timeout = earlier(report_due_ms(session->options->report), session->memory_at_ms, now);
+	int timeout;
+
+	if (session->has_more_dead)
+		return 0;
+	timeout = earlier(report_due_ms(session->options->report), session->memory_at_ms, now);
 
 	if (session->options->clock)
 		timeout = earlier(timeout, clock_sync_due_ms(session->options->clock), now);
@@ -313,7 +323,7 @@ static int turn(struct session *session, struct resoluto_err *err)
 		r = handle_idle(session);
 	if (r == 0 && watches[WATCH_EGRESS].revents)
 		r = egress_take_rows(session->options->egress);
-	if (watches[WATCH_SIGCHLD].revents)
+	if (watches[WATCH_SIGCHLD].revents || session->has_more_dead)
 		reap(session);
 	handle_memory(session);
 	/* The last chunk goes with what follows the end. */
