@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/io.h"
 #include "guest/egress_files.h"
 #include "guest/mounts.h"
 
@@ -43,9 +41,9 @@ int egress_files_write(struct resoluto_err *err)
 {
 	CLEANUP(buf_done) struct buf old = BUF_INIT(0);
 	CLEANUP(buf_done) struct buf new = BUF_INIT(NSSWITCH_MAX + sizeof(hosts_line) + 1);
-	int r = read_file_at(AT_FDCWD, "/etc/nsswitch.conf", NSSWITCH_MAX, &old, NULL);
+	int r = mount_read_image_file("/etc/nsswitch.conf", NSSWITCH_MAX, &old);
 
-	if (r == -ENOMEM || egress_nsswitch(r == 0 ? old.data : NULL, &new) < 0)
+	if (r < 0 || egress_nsswitch(old.data, &new) < 0)
 		return resoluto_fail(err, -ENOMEM, "write /etc/nsswitch.conf");
 	r = mount_put_file("/etc/nsswitch.conf", new.data, err);
 	return r < 0 ? r : mount_put_file("/etc/resolv.conf", resolv_conf, err);

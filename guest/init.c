@@ -10,6 +10,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/reboot.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -30,6 +31,9 @@ int init_mount_early(struct resoluto_err *err)
 		{ "cgroup2", "/sys/fs/cgroup", "CONFIG_CGROUPS", MS_NOSUID | MS_NODEV | MS_NOEXEC },
 	};
 
+	/* Everybody's by default, where it is a tmpfs: and the kernel starts programs out of it. */
+	if (chmod("/", 0755) < 0)
+		return resoluto_fail(err, -errno, "take the initramfs for root");
 	for (size_t i = 0; i < sizeof(mounts) / sizeof(mounts[0]); i++) {
 		/* EBUSY: a kernel that mounts devtmpfs by itself did. */
 		int r = mount(mounts[i].type, mounts[i].target, mounts[i].type, mounts[i].flags,

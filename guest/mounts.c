@@ -18,6 +18,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "guest/disks.h"
+#include "guest/image_path.h"
 #include "guest/mounts.h"
 #include "guest/settings.h"
 
@@ -247,9 +248,10 @@ int mount_root(const struct disks *disks, struct resoluto_err *err)
 int mount_enter_root(struct resoluto_err *err)
 {
 	/* The kernel's threads have the first process's root: a program that the kernel starts by itself, as root
-	 * (/sbin/request-key), would be the image's. */
-	if (unshare(CLONE_FS) < 0)
-		return resoluto_fail(err, -errno, "have a root apart from the kernel's");
+	 * (/sbin/request-key), would be the image's.  In the old root nothing is started any more. */
+	if (unshare(CLONE_FS) < 0 ||
+	    mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_NOEXEC | MS_NOSUID, NULL) < 0)
+		return resoluto_fail(err, -errno, "leave the kernel's own root");
 	/* Moved over the old root, not only entered: else unshare(CLONE_NEWUSER) fails in there. */
 	if (chdir("/newroot") < 0 || mount(".", "/", NULL, MS_MOVE, NULL) < 0 || chroot(".") < 0 ||
 	    chdir("/") < 0)
@@ -257,11 +259,18 @@ int mount_enter_root(struct resoluto_err *err)
 	return 0;
 }
 
-/* A missing file is an empty one, and so is one that is no file: it is the image's. */
-static int read_image_file(const char *path, struct buf *ret)
+int mount_read_image_file(const char *path, size_t max, struct buf *ret)
 {
-	int r = read_file_at(AT_FDCWD, path, USER_FILE_MAX, ret, NULL);
+	CLEANUP(fd_close) int fd = image_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+	int r;
 
+	*ret = BUF_INIT(max);
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	r = read_rest(fd, ret);
+	if (r < 0)
+		buf_done(ret);
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -319,8 +328,8 @@ int mount_settle_user(const char *spec, struct user *ret_user, struct resoluto_e
 	CLEANUP(fd_close) int home = -1;
 	int r;
 
-	if (read_image_file("/etc/passwd", &passwd) < 0 ||
-	    read_image_file("/etc/group", &group) < 0)
+	if (mount_read_image_file("/etc/passwd", USER_FILE_MAX, &passwd) < 0 ||
+	    mount_read_image_file("/etc/group", USER_FILE_MAX, &group) < 0)
 		return resoluto_fail(err, -ENOMEM, "read the image's users");
 	r = resolve_user(spec, &passwd, &group, ret_user, err);
 	if (r == 0)
@@ -333,15 +342,13 @@ int mount_settle_user(const char *spec, struct user *ret_user, struct resoluto_e
 
 int mount_make_owned(const char *path, const struct user *user, struct resoluto_err *err)
 {
-	CLEANUP(fd_close) int fd = -1;
+	CLEANUP(fd_close) int fd = image_make_dir(path, 0755);
 	struct stat st;
-	int r = mkdirs(path, 0755);
 
-	if (r < 0)
-		return resoluto_fail(err, r, "make %s", path);
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return resoluto_fail(err, -errno, "open %s", path);
+	if (fd < 0)
+		return resoluto_fail(err, fd, "make %s", path);
+	if (fstat(fd, &st) < 0)
+		return resoluto_fail(err, -errno, "look at %s", path);
 	/* One that is right already is not copied into the upper layer. */
 	if ((st.st_uid != user->uid || st.st_gid != user->gid) &&
 	    fchown(fd, user->uid, user->gid) < 0)

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+#include "base/buf.h"
 #include "guest/disks.h"
 #include "guest/users.h"
 #include "resoluto/err.h"
@@ -33,6 +34,9 @@ int mount_enter_root(struct resoluto_err *err);
  * it has none; call it inside the root.
  */
 int mount_settle_user(const char *spec, struct user *ret_user, struct resoluto_err *err);
+/* Of the image, inside the root; free with buf_done().  A missing file is an empty one, and so is one that is too large, or no
+ * file of the root's own: it is the image's.  -ENOMEM. */
+int mount_read_image_file(const char *path, size_t max, struct buf *ret);
 /* A new file in place of whatever the image has there, never through a link of the image. */
 int mount_put_file(const char *path, const char *text, struct resoluto_err *err);
 /* Make a directory with its parents and give it (not what is in it) to the user; returns it opened. */

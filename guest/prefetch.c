@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "guest/image_path.h"
 #include "guest/prefetch.h"
 #include "guest/program.h"
 
@@ -69,7 +70,7 @@ static int fetch(const char *path)
 {
 	/* Whatever else the image has there must not be waited for. */
 	CLEANUP(fd_close)
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	int fd = image_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))

@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "guest/image_path.h"
 #include "guest/program.h"
 #include "guest/spawn.h"
 
@@ -260,18 +261,19 @@ struct start {
 static void run_child(void *ctx)
 {
 	struct start *start = ctx;
+	enum program_step step = STEP_CONFINE;
 	int r = take_descriptors(start->fds);
 
 	/* As root, as container runtimes do: many an image says /root, which its user may not enter.  There the program may do
 	 * as little as its user may. */
-	if (r == 0 && chdir(start->program->cwd) < 0) {
-		start->failure = (struct program_failure){ STEP_CWD, errno };
-		return;
+	if (r == 0) {
+		r = image_enter(start->program->cwd);
+		step = r < 0 ? STEP_CWD : step;
 	}
 	if (r == 0)
 		r = confine(start->program);
 	if (r < 0)
-		start->failure = (struct program_failure){ STEP_CONFINE, -r };
+		start->failure = (struct program_failure){ step, -r };
 	else
 		start->failure = search_and_exec(start->program);
 }

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "guest/early.h"
 #include "guest/egress_files.h"
+#include "guest/image_path.h"
 #include "guest/inputs.h"
 #include "guest/kernel_check.h"
 #include "guest/mounts.h"
@@ -69,7 +70,7 @@ static int settle_in(struct root *root, struct resoluto_err *err)
 	if (r >= 0 && job->has_egress)
 		r = egress_files_write(err);
 	/* For the hint; where there is no such directory, the start of the program says so. */
-	(void) !chdir(job->cwd);
+	(void) image_enter(job->cwd);
 	return r < 0 ? r : 0;
 }
 

@@ -14,6 +14,7 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,7 +171,7 @@ static void try_to_take_back(void)
 }
 
 /* A program that the kernel would start as root, for the core of one that crashes: this one, which leaves a mark.
- * The kernel's threads have the root they began with, the initramfs: nothing of the image is in it. */
+ * The kernel's threads have the root they began with, the initramfs. */
 static void try_helper(void)
 {
 	pid_t crashing;
@@ -183,6 +184,7 @@ static void try_helper(void)
 	for (int i = 0; i < 100 && access(HELPER_MARK, F_OK) < 0; i++)
 		usleep(20000);
 	tell("helper", access(HELPER_MARK, F_OK));
+	(void) unlink(HELPER_MARK);
 	(void) write_to("/proc/sys/kernel/core_pattern", "core");
 }
 
@@ -210,6 +212,16 @@ static pid_t find_program(const char *name)
 	return found;
 }
 
+/* Into what the kernel's programs come from. */
+static void try_root(void)
+{
+	struct stat st;
+	bool is_for_others = stat("/", &st) == 0 && (st.st_mode & 0022) != 0;
+
+	errno = EPERM;
+	tell("root-of-others", is_for_others ? 0 : -1);
+}
+
 static void probe_beside_the_workload(void)
 {
 	pid_t workload;
@@ -220,6 +232,7 @@ static void probe_beside_the_workload(void)
 	try_links();
 	try_to_take_back();
 	try_helper();
+	try_root();
 	kill(workload, SIGUSR1);
 	_exit(0);
 }
@@ -231,6 +244,10 @@ int main(int argc, char **argv)
 	if (argc == 2 && strcmp(argv[1], HELPER) == 0)
 		return creat(HELPER_MARK, 0600) < 0;
 	try_all("before");
+	try_root();
+	(void) mount("proc", "/proc", "proc", 0, NULL);
+	try_helper();
+	(void) umount("/proc");
 	child = fork();
 	if (child == 0)
 		probe_beside_the_workload();

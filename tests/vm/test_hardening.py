@@ -120,17 +120,49 @@ def test_the_settings_hold(seen, kernel):
         assert all(name.startswith("net/") and probe["uid"] == 0 for name in written), written
 
 
-def test_the_kernel_starts_no_program_of_the_image(sandbox, kernel, tmp_path):
-    """One that it would start as root, beside the sandbox's rules, for a key that a program asks for."""
+def image_of(folder, links):
+    """An image with one program, under two names, and these links."""
     program = (build_dir() / "tests/vm/key_probe").read_bytes()
-    image = tmp_path / "image.tar"
-    with tarfile.open(image, "w") as archive:
+    with tarfile.open(folder / "image.tar", "w") as archive:
         for name in ("program", "sbin/request-key"):
             member = tarfile.TarInfo(name)
             member.size, member.mode = len(program), 0o755
             archive.addfile(member, io.BytesIO(program))
-    done = sandbox.run("run", "--memory=256Mi", "--image", f"tar:{image}", "--", "/program", env=kernel)
+        for name, target in links.items():
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = tarfile.SYMTYPE, target
+            archive.addfile(member)
+    return f"tar:{folder / 'image.tar'}"
+
+
+def test_the_kernel_starts_no_program_of_the_image(sandbox, kernel, tmp_path):
+    """One that it would start as root, beside the sandbox's rules, for a key that a program asks for."""
+    done = sandbox.run("run", "--memory=256Mi", "--image", image_of(tmp_path, {}), "--", "/program", env=kernel)
     assert (done.returncode, done.stdout) == (0, b"ENOENT not started\n"), (done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("workdir", ["/proc/2/root", "/proc/1/root", "/proc/1/cwd", "/link/sub", "/chain"])
+def test_no_working_directory_lies_outside_of_the_root(sandbox, kernel, tmp_path, workdir):
+    """Root follows such links of processes where the program could not: the root of the kernel's threads is another one."""
+    image = image_of(tmp_path, {"link": "/proc/2/root", "chain": "/link"})
+    done = sandbox.run("run", "--memory=256Mi", "--image", image, "--workdir", workdir, "--", "/program", env=kernel)
+    assert (done.returncode, done.stdout) == (126, b""), (done.stdout, done.stderr)
+    assert workdir.encode() in done.stderr
+
+
+def test_root_gives_away_nothing_behind_the_image_s_links(sandbox, kernel, tmp_path):
+    """A home in the control groups, which would be the program's then."""
+    done = sandbox.run("run", "--memory=256Mi", "--image", image_of(tmp_path, {"home": "/sys/fs/cgroup"}), "--", "/program",
+                       "/proc/self/cgroup", env=kernel)
+    assert (done.returncode, done.stdout) == (125, b""), (done.stdout, done.stderr)
+    assert b"make /home/sandbox" in done.stderr
+
+
+@pytest.mark.parametrize("target", ["/proc/1/maps", "/proc/1/root/init", "/dev/ttyS0", "/etc"])
+def test_root_shows_nothing_behind_the_image_s_links(sandbox, kernel, tmp_path, target):
+    done = sandbox.run("run", "--memory=256Mi", "--image", image_of(tmp_path, {"etc/passwd": target}), "--", "/program",
+                       "/etc/passwd", env=kernel)
+    assert (done.returncode, done.stdout) == (0, b"sandbox:x:1000:1000::/home/sandbox:/bin/sh\n"), (done.stdout, done.stderr)
 
 
 def test_every_setting_of_the_runner_is_looked_at():
@@ -200,8 +232,13 @@ def test_root_of_the_guest_makes_no_network_device(root_saw):
 
 
 def test_the_kernel_starts_no_program(root_saw, kernel):
-    """Ours has no way to: not even root can name one.  That the probe would see it, the distribution's shows."""
-    assert root_saw["after"]["helper"] == ("ENOENT" if is_ours(kernel) else "ok")
+    """Ours has no way to: not even root can name one.  The distribution's is left a place that has none to start."""
+    assert root_saw["before"]["helper"] == ("ENOENT" if is_ours(kernel) else "ok")
+    assert root_saw["after"]["helper"] == "ENOENT"
+
+
+def test_the_kernel_s_root_is_root_s(root_saw):
+    assert root_saw["after"]["root-of-others"] == "EPERM"
 
 
 def test_root_of_the_guest_takes_nothing_back(root_saw, kernel):
