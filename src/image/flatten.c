@@ -357,16 +357,12 @@ static int write_layers(struct work *work, struct flatten_writer *writer, struct
 /* Not every builder puts it into a layer.  One that cannot be made is told by the run that starts in it. */
 static int make_workdir(struct work *work, struct resoluto_err *err)
 {
-	struct resoluto_err refused;
+	struct resoluto_err why = { 0 };
 	const char *workdir = work->options->workdir;
 	const uint32_t top = (uint32_t) work->options->layer_count;
-	int r = workdir ? tree_make_dir(&work->tree, workdir, top, &refused) : 0;
+	int r = workdir ? tree_make_dir(&work->tree, workdir, top, &why) : 0;
 
-	if (r < 0 && r != -EBADMSG) {
-		*err = refused;
-		return r;
-	}
-	return 0;
+	return r < 0 && r != -EBADMSG ? resoluto_fail(err, r, "%s", why.text) : 0;
 }
 
 int flatten(const struct flatten_options *options, const struct flatten_sink *sink,

@@ -591,12 +591,15 @@ static int get_from_registry(struct job *job, const char *name, struct resoluto_
                              struct resoluto_err *err)
 {
 	char source[SOURCE_MAX];
+	struct resoluto_err why = { 0 };
 	int r = -ENOENT;
 
 	if (job->options.pull != RESOLUTO_PULL_ALWAYS)
-		r = find_cached(job, ret_image, err);
-	if (r == 0 || (r == -EBADMSG && job->options.pull == RESOLUTO_PULL_NEVER))
-		return r;
+		r = find_cached(job, ret_image, &why);
+	if (r == 0)
+		return 0;
+	if (r == -EBADMSG && job->options.pull == RESOLUTO_PULL_NEVER)
+		return resoluto_fail(err, r, "%s", why.text);
 	if (job->options.pull == RESOLUTO_PULL_NEVER)
 		return resoluto_fail(
 			err, -ENOENT,
@@ -658,9 +661,11 @@ static int get_by_name(struct job *job, struct resoluto_image *ret_image, struct
 
 	set_key(job, "", job->reference.name);
 	if (job->options.pull != RESOLUTO_PULL_ALWAYS)
-		r = find_cached(job, ret_image, err);
+		r = find_cached(job, ret_image, &why);
+	if (r == 0)
+		return 0;
 	if (r != -ENOENT)
-		return r;
+		return resoluto_fail(err, r, "%s", why.text);
 	if (!registry[0])
 		return resoluto_fail(err, -ENOENT,
 		                     "it is not in the cache, and RESOLUTO_SANDBOX_REGISTRY is "
@@ -816,6 +821,7 @@ static int remove_local(struct job *job, struct resoluto_err *err)
 {
 	struct reference *reference = &job->reference;
 	static const enum reference_kind either[] = { REFERENCE_ROOTFS, REFERENCE_TAR };
+	struct resoluto_err why = { 0 };
 	int r = -ENOENT;
 
 	if (locate(job, NULL) == 0)
@@ -827,26 +833,29 @@ static int remove_local(struct job *job, struct resoluto_err *err)
 		snprintf(job->key, sizeof(job->key), "%s:%s%s%s%s",
 		         reference_prefix(bare ? either[i] : reference->kind), reference->path,
 		         reference->name[0] ? ":" : "", reference->name, bare ? "" : job->suffix);
-		r = store_remove_ref(&job->store, job->key, err);
+		r = store_remove_ref(&job->store, job->key, &why);
 		if (!bare)
 			break;
 	}
-	return r;
+	return r < 0 ? resoluto_fail(err, r, "%s", why.text) : 0;
 }
 
 static int remove_name(struct job *job, struct resoluto_err *err)
 {
 	const char *registry = default_registry(job);
+	struct resoluto_err why = { 0 };
 	struct reference full;
 	int r;
 
 	set_key(job, "", job->reference.name);
-	r = store_remove_ref(&job->store, job->key, err);
-	if (r != -ENOENT || job->reference.kind != REFERENCE_NAME || !registry[0] ||
-	    in_registry(job, registry, &full, NULL) < 0)
-		return r;
-	set_key(job, "", full.name);
-	return store_remove_ref(&job->store, job->key, NULL) == 0 ? 0 : r;
+	r = store_remove_ref(&job->store, job->key, &why);
+	if (r == -ENOENT && job->reference.kind == REFERENCE_NAME && registry[0] &&
+	    in_registry(job, registry, &full, NULL) == 0) {
+		set_key(job, "", full.name);
+		if (store_remove_ref(&job->store, job->key, NULL) == 0)
+			return 0;
+	}
+	return r < 0 ? resoluto_fail(err, r, "%s", why.text) : 0;
 }
 
 int resoluto_image_remove(const char *ref, const struct resoluto_image_options *options,

@@ -65,18 +65,19 @@ static int load_schema_1(const char *path, size_t max, json_t **ret_json, struct
 int store_refs_load(const char *cache_dir, json_t **ret_refs, struct resoluto_err *err)
 {
 	CLEANUP(store_json_release) json_t *json = NULL;
+	struct resoluto_err why = { 0 };
 	char path[PATH_MAX];
 	json_t *refs;
 	int r;
 
 	snprintf(path, sizeof(path), "%s/refs.json", cache_dir);
-	r = load_schema_1(path, REFS_MAX, &json, err);
+	r = load_schema_1(path, REFS_MAX, &json, &why);
 	if (r == -ENOENT) {
 		*ret_refs = json_object();
 		return *ret_refs ? 0 : resoluto_fail(err, -ENOMEM, "read %s", path);
 	}
 	if (r < 0)
-		return r;
+		return resoluto_fail(err, r, "%s", why.text);
 	refs = json_object_get(json, "refs");
 	if (!json_is_object(refs))
 		return resoluto_fail(err, -EBADMSG, "%s is damaged: remove it", path);
@@ -149,11 +150,12 @@ static int find_ref_in(const char *cache_dir, const char *key, const char *stamp
 int store_find_ref(const struct store *store, const char *key, const char *stamp,
                    char ret_digest[DIGEST_SIZE], struct resoluto_err *err)
 {
-	int r = find_ref_in(store->dir, key, stamp, ret_digest, err);
+	struct resoluto_err why = { 0 };
+	int r = find_ref_in(store->dir, key, stamp, ret_digest, &why);
 
 	if (r == -ENOENT && store->system_dir[0])
-		r = find_ref_in(store->system_dir, key, stamp, ret_digest, err);
-	return r;
+		return find_ref_in(store->system_dir, key, stamp, ret_digest, err);
+	return r < 0 ? resoluto_fail(err, r, "%s", why.text) : 0;
 }
 
 /* -- images -- */

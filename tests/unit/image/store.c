@@ -240,8 +240,8 @@ static void the_systems_cache_is_read_and_left_alone(void)
 	place_make(&place);
 	publish(&place.root, D1, NULL);
 	CHECK(store_set_ref(&place.root, "base:1", D1, NULL, NULL) == 0);
-	CHECK(store_find_ref(&place.store, "base:1", NULL, digest, NULL) == 0);
-	CHECK(store_find_image(&place.store, digest, &image, NULL) == 0);
+	CHECK(store_find_ref(&place.store, "base:1", NULL, digest, &err) == 0 && err.code == 0);
+	CHECK(store_find_image(&place.store, digest, &image, &err) == 0 && err.code == 0);
 	CHECK(strncmp(image.path, place.system, strlen(place.system)) == 0);
 	check_list(&place.store, "base:1 ");
 	CHECK(store_remove_ref(&place.store, "base:1", &err) == -EPERM);
