@@ -120,15 +120,17 @@ int resoluto_conduit_list(struct resoluto_conduit *conduit, const char *prefix,
                           resoluto_object_fn *each, void *ctx, struct resoluto_err *err);
 
 /**
- * Copy every object beneath src_prefix to the same place beneath dst_prefix (both without a final
- * '/'), leaving out those with a component named in exclude_segments (NULL-terminated, may be
+ * Copy every object beneath src_prefix to the same place beneath dst_prefix (both with or without a
+ * final '/'), leaving out those with a component named in exclude_segments (NULL-terminated, may be
  * NULL).  Returns how many were copied.
  */
 int resoluto_conduit_copy_prefix(struct resoluto_conduit *conduit, const char *src_prefix,
                                  const char *dst_prefix, const char *const *exclude_segments,
                                  struct resoluto_err *err);
 
-/** Remove every object beneath prefix (without a final '/'); none is fine.  Returns how many. */
+/**
+ * Remove every object beneath prefix (with or without a final '/'); none is fine.  Returns how many.
+ */
 int resoluto_conduit_delete_prefix(struct resoluto_conduit *conduit, const char *prefix,
                                    struct resoluto_err *err);
 

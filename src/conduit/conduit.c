@@ -49,22 +49,20 @@ int conduit_write_sink(const struct resoluto_sink *sink, const void *bytes, size
 	return r < 0 ? resoluto_fail(err, r, "deliver") : 0;
 }
 
-/* "" or a key, with or without a final '/'. */
-static int check_prefix(const char *prefix, struct resoluto_err *err)
+/* A prefix may end in '/' (the contract's do); the key it is does not. */
+static int key_of_prefix(const char *prefix, char ret_key[RESOLUTO_KEY_MAX + 1],
+                         struct resoluto_err *err)
 {
-	char key[RESOLUTO_KEY_MAX + 1];
 	size_t len = strnlen(prefix, RESOLUTO_KEY_MAX + 2);
 
-	if (len == 0)
-		return 0;
-	if (prefix[len - 1] == '/')
+	if (len > 0 && prefix[len - 1] == '/')
 		len--;
 	if (len > RESOLUTO_KEY_MAX)
 		return resoluto_fail(err, -EINVAL, "prefix is longer than %d bytes",
 		                     RESOLUTO_KEY_MAX);
-	memcpy(key, prefix, len);
-	key[len] = '\0';
-	return local_check_key(key, err);
+	memcpy(ret_key, prefix, len);
+	ret_key[len] = '\0';
+	return local_check_key(ret_key, err);
 }
 
 int resoluto_conduit_open_url(const char *url, struct resoluto_conduit **ret_conduit,
@@ -178,10 +176,11 @@ int resoluto_conduit_get_bytes(struct resoluto_conduit *conduit, const char *key
 int resoluto_conduit_list(struct resoluto_conduit *conduit, const char *prefix,
                           resoluto_object_fn *each, void *ctx, struct resoluto_err *err)
 {
+	char key[RESOLUTO_KEY_MAX + 1];
 	int r;
 
 	assert(conduit && prefix && each);
-	r = check_prefix(prefix, err);
+	r = prefix[0] ? key_of_prefix(prefix, key, err) : 0;
 	if (r == 0)
 		r = conduit->ops->list(conduit, prefix, "", each, ctx, err);
 	return r < 0 ? resoluto_fail_in(err, r, "list %.*s", RESOLUTO_KEY_MAX, prefix) : 0;
@@ -303,17 +302,18 @@ int resoluto_conduit_copy_prefix(struct resoluto_conduit *conduit, const char *s
                                  const char *dst_prefix, const char *const *exclude_segments,
                                  struct resoluto_err *err)
 {
+	char src[RESOLUTO_KEY_MAX + 1], dst[RESOLUTO_KEY_MAX + 1];
 	int r;
 
 	assert(conduit && src_prefix && dst_prefix);
-	r = local_check_key(src_prefix, err);
+	r = key_of_prefix(src_prefix, src, err);
 	if (r == 0)
-		r = local_check_key(dst_prefix, err);
+		r = key_of_prefix(dst_prefix, dst, err);
 	/* Else the copies would be copied again. */
-	if (r == 0 && (is_within(src_prefix, dst_prefix) || is_within(dst_prefix, src_prefix)))
+	if (r == 0 && (is_within(src, dst) || is_within(dst, src)))
 		r = resoluto_fail(err, -EINVAL, "one prefix lies within the other");
 	if (r == 0)
-		r = copy_all(conduit, src_prefix, dst_prefix, exclude_segments, err);
+		r = copy_all(conduit, src, dst, exclude_segments, err);
 	return r < 0 ? resoluto_fail_in(err, r, "copy %.*s to %.*s", RESOLUTO_KEY_MAX, src_prefix,
 	                                RESOLUTO_KEY_MAX, dst_prefix)
 	             : r;
@@ -322,11 +322,12 @@ int resoluto_conduit_copy_prefix(struct resoluto_conduit *conduit, const char *s
 int resoluto_conduit_delete_prefix(struct resoluto_conduit *conduit, const char *prefix,
                                    struct resoluto_err *err)
 {
+	char key[RESOLUTO_KEY_MAX + 1];
 	int r;
 
 	assert(conduit && prefix);
-	r = local_check_key(prefix, err);
+	r = key_of_prefix(prefix, key, err);
 	if (r == 0)
-		r = conduit->ops->delete_beneath(conduit, prefix, err);
+		r = conduit->ops->delete_beneath(conduit, key, err);
 	return r < 0 ? resoluto_fail_in(err, r, "delete %.*s", RESOLUTO_KEY_MAX, prefix) : r;
 }
