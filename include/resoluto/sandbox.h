@@ -42,8 +42,9 @@ extern "C" {
 enum {
 	RESOLUTO_FACADE_DEAD_AFTER_MS = 600000, /* seeds: SubstrateBackend dead_after_s=600 */
 	RESOLUTO_DRAIN_TIMEOUT_MS = 5000,       /* for output of grandchildren, at the end */
-	RESOLUTO_STOP_GRACE_MS = 5000,          /* from the signal to the end of the VM */
-	RESOLUTO_MAX_OUTPUT = 1048576,          /* bytes of output kept in a result */
+	RESOLUTO_DRAIN_TIMEOUT_MAX_MS = 24 * 60 * 60 * 1000,
+	RESOLUTO_STOP_GRACE_MS = 5000, /* from the signal to the end of the VM */
+	RESOLUTO_MAX_OUTPUT = 1048576, /* bytes of output kept in a result */
 };
 
 /* Exit codes of the command line (docs/result.md); those of the program are passed on. */
@@ -134,7 +135,8 @@ struct resoluto_run_options {
 	uint64_t deadline_ms;      /* 0: none */
 	uint64_t dead_after_ms;    /* silence window; 0: RESOLUTO_FACADE_DEAD_AFTER_MS */
 	/* From the end of the program to that of its output, which processes that it left behind may
-	 * hold open; then they are killed.  0: RESOLUTO_DRAIN_TIMEOUT_MS */
+	 * hold open; then they are killed.  0: RESOLUTO_DRAIN_TIMEOUT_MS; at most
+	 * RESOLUTO_DRAIN_TIMEOUT_MAX_MS */
 	uint64_t drain_timeout_ms;
 	size_t max_output; /* bytes kept in the result, of each stream; 0: RESOLUTO_MAX_OUTPUT */
 	struct resoluto_quotas quotas; /* over one of them the run ends, with what was within it */

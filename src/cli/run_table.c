@@ -105,7 +105,8 @@ const struct option run_option_table[] = {
 	  .help = "give a sandbox up that was silent for so long (default: 600s)" },
 	{ OPTION_DURATION, .name = "drain-timeout", .value = "TIME", FIELD(drain_timeout_ms),
 	  .help = "how long processes that outlive the program may hold its output open; then they "
-	          "are killed, and that the output is not complete is said (default: 5s)" },
+	          "are killed, and that the output is not complete is said (default: 5s, at most "
+	          "24h)" },
 
 	{ OPTION_LIST, .name = "quota", .value = "NAME=VALUE", FIELD(quotas),
 	  .help = "how much the run may store and bring back: bytes and objects of all it stores "

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
 #include <string.h>
@@ -321,6 +322,15 @@ static int check_stdin(const struct resoluto_stdin *input, struct resoluto_err *
 	return resoluto_fail(err, -EINVAL, "input: unknown kind %d", (int) input->kind);
 }
 
+/* The runner refuses more, when the machine has been started for it. */
+static int check_drain_timeout(uint64_t ms, struct resoluto_err *err)
+{
+	if (ms <= RESOLUTO_DRAIN_TIMEOUT_MAX_MS)
+		return 0;
+	return resoluto_fail(err, -EINVAL, "drain_timeout: %" PRIu64 " ms is more than %d ms (24h)",
+	                     ms, RESOLUTO_DRAIN_TIMEOUT_MAX_MS);
+}
+
 static int check_backend(const struct resoluto_run_options *options, struct resoluto_err *err)
 {
 	const char *name = options->backend_name;
@@ -373,6 +383,8 @@ static int check_all(const struct resoluto_run_options *options, struct resoluto
 		r = check_workdir(options->workdir, err);
 	if (r == 0)
 		r = check_stdin(&options->input, err);
+	if (r == 0)
+		r = check_drain_timeout(options->drain_timeout_ms, err);
 	if (r == 0)
 		r = check_backend(options, err);
 	if (r == 0 && options->id && !key_is_run_id(options->id))

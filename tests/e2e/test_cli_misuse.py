@@ -102,6 +102,7 @@ MISUSES = [
     (["run", "--cpus", "65", "--", "true"], "65 CPUs", "ask for 64 or less"),
     (["run", "--disk", "1Ki", "--", "true"], "scratch disk has at least"),
     (["image", "pull", "UPPER"], "'UPPER' is no image reference"),
+    (["run", "--drain-timeout", "2d", "--", "true"], "drain_timeout: 172800000 ms is more than 86400000 ms (24h)"),
     (["run", "--env-file", "/no/such.env", "--", "true"], "/no/such.env", "No such file or directory"),
     (["run", "--stdin", "/no/such/file", "--", "cat"], "/no/such/file", "No such file or directory"),
     (["image"], "no command", "usage: resoluto-sandbox image"),

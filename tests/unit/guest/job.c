@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "check.h"
 #include "guest/job.h"
+#include "resoluto/sandbox.h"
 
 #define ENV(more) \
 	"{\"schema\":1,\"env\":{\"RESOLUTO_RUN_ID\":\"run-1\",\"RESOLUTO_WORKLOAD_ARGV\":\"[" \
@@ -158,6 +159,8 @@ static void what_does_not_fit(void)
 	refuse(ENV(",\"RESOLUTO_CANARY_PROBE_PORT\":\"65536\""), "RESOLUTO_CANARY_PROBE_PORT");
 	refuse(ENV(",\"RESOLUTO_DRAIN_TIMEOUT_MS\":\"-1\""), "RESOLUTO_DRAIN_TIMEOUT_MS");
 	refuse(ENV(",\"RESOLUTO_DRAIN_TIMEOUT_MS\":\"1s\""), "RESOLUTO_DRAIN_TIMEOUT_MS");
+	/* The host says it first: it must know the limit. */
+	CHECK((int) JOB_DRAIN_MAX_MS == (int) RESOLUTO_DRAIN_TIMEOUT_MAX_MS);
 	refuse(ENV(",\"N\":1"), "not a string");
 	refuse(ENV(",\"A=B\":\"1\""), "name of a variable");
 	refuse(ENV(",\"\":\"1\""), "name of a variable");

@@ -254,6 +254,16 @@ static void inputs(void)
 	refused(&options, "unknown kind 9");
 }
 
+static void drain_timeouts(void)
+{
+	struct resoluto_run_options options = good();
+
+	options.drain_timeout_ms = 24 * 60 * 60 * 1000;
+	CHECK(options_check(&options, NULL) == 0);
+	options.drain_timeout_ms++;
+	refused(&options, "drain_timeout: 86400001 ms is more than 86400000 ms (24h)");
+}
+
 static void backends(void)
 {
 	struct resoluto_run_options options = good();
@@ -321,6 +331,7 @@ int main(void)
 	RUN(users);
 	RUN(workdirs);
 	RUN(inputs);
+	RUN(drain_timeouts);
 	RUN(backends);
 	RUN(ids);
 	RUN(sizes_of_other_versions);
