@@ -13,26 +13,6 @@
 #include "wire/frame.h"
 #include "wire/json_text.h"
 
-static int check_file_env(const char *path, const char *const *env, struct resoluto_err *err)
-{
-	for (; env && *env; env++) {
-		int name = (int) strcspn(*env, "=");
-
-		if (options_is_reserved(*env))
-			return resoluto_fail(
-				err, -EINVAL,
-				"env file %s: %.*s: names that begin with " ENV_PREFIX
-				" configure the sandbox and cannot be given to the program",
-				path, name, *env);
-		if (!options_is_utf8(*env))
-			return resoluto_fail(err, -EINVAL,
-			                     "env file %s: the value of %.*s is not UTF-8, and "
-			                     "variables travel as JSON",
-			                     path, name, *env);
-	}
-	return 0;
-}
-
 int environment_read_file(const char *path, struct stops *stops, struct strv *ret_env,
                           struct resoluto_err *err)
 {
@@ -47,12 +27,9 @@ int environment_read_file(const char *path, struct stops *stops, struct strv *re
 	if (r < 0)
 		return resoluto_fail(err, r == -ECANCELED ? r : -EINVAL, "env file: %s: %s",
 		                     why.text, strerrordesc_np(-r));
-	r = dotenv_parse(text.data ? text.data : "", text.len, &env, err);
+	r = dotenv_parse(text.data ? text.data : "", text.len, options_check_variable, &env, err);
 	if (r < 0)
 		return resoluto_fail_in(err, r, "env file %s", path);
-	r = check_file_env(path, (const char *const *) env.items, err);
-	if (r < 0)
-		return r;
 	*ret_env = env;
 	env = (struct strv){ 0 };
 	return 0;

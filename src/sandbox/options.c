@@ -12,6 +12,7 @@
 #include "image/reference.h"
 #include "resoluto/version.h"
 #include "sandbox/options.h"
+#include "secrets/dotenv.h"
 #include "wire/contract.h"
 #include "wire/glob.h"
 #include "wire/keys.h"
@@ -89,26 +90,37 @@ static int check_programs(const struct resoluto_run_options *options, struct res
 	return r;
 }
 
+int options_check_variable(const char *entry, struct resoluto_err *err)
+{
+	const char *equals = strchr(entry, '=');
+	int len = equals ? (int) (equals - entry) : 0;
+
+	if (len == 0)
+		return resoluto_fail(err, -EINVAL, "'%.60s' is not KEY=VALUE", entry);
+	if (!dotenv_is_name(entry, (size_t) len))
+		return resoluto_fail(err, -EINVAL,
+		                     "'%.*s' is no name of a variable: it has a blank or control "
+		                     "character",
+		                     len, entry);
+	if (options_is_reserved(entry))
+		return resoluto_fail(err, -EINVAL,
+		                     "%.*s: names that begin with " ENV_PREFIX
+		                     " configure the sandbox and cannot be given to the program",
+		                     len, entry);
+	if (!options_is_utf8(entry))
+		return resoluto_fail(err, -EINVAL,
+		                     "the value of %.*s is not UTF-8, and variables travel as JSON",
+		                     len, entry);
+	return 0;
+}
+
 static int check_env(const struct resoluto_run_options *options, struct resoluto_err *err)
 {
-	for (const char *const *entry = options->env; entry && *entry; entry++) {
-		const char *equals = strchr(*entry, '=');
+	int r = 0;
 
-		if (!equals || equals == *entry)
-			return resoluto_fail(err, -EINVAL, "env: '%.60s' is not KEY=VALUE", *entry);
-		if (options_is_reserved(*entry))
-			return resoluto_fail(
-				err, -EINVAL,
-				"env: %.*s: names that begin with " ENV_PREFIX
-				" configure the sandbox and cannot be given to the program",
-				(int) (equals - *entry), *entry);
-		if (!options_is_utf8(*entry))
-			return resoluto_fail(
-				err, -EINVAL,
-				"env: the value of %.*s is not UTF-8, and variables travel as JSON",
-				(int) (equals - *entry), *entry);
-	}
-	return 0;
+	for (const char *const *entry = options->env; entry && *entry && r == 0; entry++)
+		r = options_check_variable(*entry, err);
+	return r < 0 ? resoluto_fail_in(err, r, "env") : 0;
 }
 
 static int check_labels(const struct resoluto_run_options *options, struct resoluto_err *err)

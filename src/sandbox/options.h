@@ -34,6 +34,9 @@ int options_check(const struct resoluto_run_options *options, struct resoluto_er
 /* The same for a launch, which has no output and needs no place for outputs yet. */
 int options_check_launch(const struct resoluto_run_options *options, struct resoluto_err *err);
 
+/* KEY=VALUE as the program may be given it, by whichever way.  -EINVAL never tells the value. */
+int options_check_variable(const char *entry, struct resoluto_err *err);
+
 /* "root", "0", "0:0", "00": the user of this image or option is uid 0. */
 bool options_user_is_root(const char *user);
 /* KEY=VALUE whose key begins with RESOLUTO_. */

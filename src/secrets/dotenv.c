@@ -12,6 +12,7 @@
 /* A stretch of the text. */
 struct variable {
 	struct span name, value;
+	size_t line;
 	bool is_overridden; /* a later line has the same name */
 };
 
@@ -25,7 +26,7 @@ static void variables_done(struct variables *variables)
 	free(variables->list);
 }
 
-static int variables_add(struct variables *variables, struct span name, struct span value)
+static int variables_add(struct variables *variables, const struct variable *variable)
 {
 	if (variables->count == variables->cap) {
 		size_t cap = variables->cap ? variables->cap * 2 : 32;
@@ -36,8 +37,13 @@ static int variables_add(struct variables *variables, struct span name, struct s
 		variables->list = list;
 		variables->cap = cap;
 	}
-	variables->list[variables->count++] = (struct variable){ .name = name, .value = value };
+	variables->list[variables->count++] = *variable;
 	return 0;
+}
+
+static bool has_byte_order_mark(struct span text)
+{
+	return text.len >= 3 && memcmp(text.at, "\xef\xbb\xbf", 3) == 0;
 }
 
 static bool is_blank(char c)
@@ -45,16 +51,15 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-static bool is_name(struct span text)
+bool dotenv_is_name(const char *text, size_t len)
 {
-	for (size_t i = 0; i < text.len; i++) {
-		char c = text.at[i];
-		bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char) text[i];
 
-		if (!is_letter && (i == 0 || c < '0' || c > '9'))
+		if (c <= ' ' || c == 0x7f || c == '=')
 			return false;
 	}
-	return text.len > 0;
+	return len > 0;
 }
 
 static struct span without_export(struct span line)
@@ -84,12 +89,17 @@ static bool unquote(struct span *value)
 static int parse_line(struct span line, size_t number, struct variables *variables,
                       struct resoluto_err *err)
 {
-	struct span name, value;
+	struct variable variable = { .line = number };
 	const char *equals;
 	int r;
 
 	if (memchr(line.at, '\0', line.len))
 		return resoluto_fail(err, -EINVAL, "line %zu has a NUL byte", number);
+	/* Of a file that was put behind another: nobody sees it, and it would be part of the name. */
+	if (has_byte_order_mark(line))
+		return resoluto_fail(err, -EINVAL,
+		                     "line %zu: a byte order mark is only for the first line",
+		                     number);
 	line = span_trim(line, " \t");
 	if (line.len == 0 || line.at[0] == '#')
 		return 0;
@@ -97,18 +107,19 @@ static int parse_line(struct span line, size_t number, struct variables *variabl
 	equals = memchr(line.at, '=', line.len);
 	if (!equals)
 		return resoluto_fail(err, -EINVAL, "line %zu has no '='", number);
-	name = (struct span){ line.at, (size_t) (equals - line.at) };
-	if (!is_name(name))
+	variable.name = (struct span){ line.at, (size_t) (equals - line.at) };
+	if (!dotenv_is_name(variable.name.at, variable.name.len))
 		return resoluto_fail(err, -EINVAL,
-		                     "line %zu: what is before '=' is no name of a variable "
-		                     "([A-Za-z_][A-Za-z0-9_]*)",
+		                     "line %zu: what is before '=' is no name of a variable: it is "
+		                     "empty, or has a blank or control character",
 		                     number);
-	value = span_trim((struct span){ equals + 1, line.len - name.len - 1 }, " \t");
-	if (!unquote(&value))
+	variable.value = span_trim((struct span){ equals + 1, line.len - variable.name.len - 1 },
+	                           " \t");
+	if (!unquote(&variable.value))
 		return resoluto_fail(err, -EINVAL,
 		                     "line %zu: the quote that begins the value does not end it",
 		                     number);
-	r = variables_add(variables, name, value);
+	r = variables_add(variables, &variable);
 	return r < 0 ? resoluto_fail(err, r, "line %zu", number) : 0;
 }
 
@@ -176,42 +187,49 @@ static void forget_from(struct strv *env, size_t count)
 	}
 }
 
-static int append(const struct variables *variables, struct strv *env)
+static int append_one(const struct variable *variable, dotenv_check_fn *check, struct strv *env,
+                      struct resoluto_err *err)
 {
-	const size_t before = env->count;
+	int r = strv_addf(env, "%.*s=%.*s", (int) variable->name.len, variable->name.at,
+	                  (int) variable->value.len, variable->value.at);
 
-	for (size_t i = 0; i < variables->count; i++) {
-		const struct variable *variable = &variables->list[i];
-		int r;
-
-		if (variable->is_overridden)
-			continue;
-		r = strv_addf(env, "%.*s=%.*s", (int) variable->name.len, variable->name.at,
-		              (int) variable->value.len, variable->value.at);
-		if (r < 0) {
-			forget_from(env, before);
-			return r;
-		}
-	}
-	return 0;
+	if (r < 0)
+		return resoluto_fail(err, r, "read the variables");
+	r = check ? check(env->items[env->count - 1], err) : 0;
+	return r < 0 ? resoluto_fail_in(err, r, "line %zu", variable->line) : 0;
 }
 
-int dotenv_parse(const char *text, size_t len, struct strv *ret_env, struct resoluto_err *err)
+static int append(const struct variables *variables, dotenv_check_fn *check, struct strv *env,
+                  struct resoluto_err *err)
 {
-	static const char byte_order_mark[] = "\xef\xbb\xbf";
+	const size_t before = env->count;
+	int r = 0;
+
+	for (size_t i = 0; i < variables->count && r == 0; i++) {
+		if (!variables->list[i].is_overridden)
+			r = append_one(&variables->list[i], check, env, err);
+	}
+	if (r < 0)
+		forget_from(env, before);
+	return r;
+}
+
+int dotenv_parse(const char *text, size_t len, dotenv_check_fn *check, struct strv *ret_env,
+                 struct resoluto_err *err)
+{
 	CLEANUP(variables_done) struct variables variables = { 0 };
 	struct span rest = { text, len };
 	int r;
 
 	if (len > DOTENV_MAX)
 		return resoluto_fail(err, -E2BIG, "larger than %d bytes", DOTENV_MAX);
-	if (len >= 3 && memcmp(text, byte_order_mark, 3) == 0)
+	if (has_byte_order_mark(rest))
 		rest = (struct span){ text + 3, len - 3 };
 	r = parse_lines(rest, &variables, err);
 	if (r < 0)
 		return r;
 	r = mark_overridden(&variables);
-	if (r == 0)
-		r = append(&variables, ret_env);
-	return r < 0 ? resoluto_fail(err, r, "read the variables") : 0;
+	if (r < 0)
+		return resoluto_fail(err, r, "read the variables");
+	return append(&variables, check, ret_env, err);
 }

@@ -144,14 +144,16 @@ def test_reserved_commands_are_refused(cli, command):
 @pytest.mark.parametrize("text, line, words", [
     (b"A=1\nnot a variable\n", 2, ""),
     (b"A=1\n\n# fine\nB='open\n", 4, ""),
-    (b"A=1\nRESOLUTO_RUN_ID=x\n", None, "RESOLUTO_RUN_ID"),
+    (b"A=1\nRESOLUTO_RUN_ID=x\n", 2, "RESOLUTO_RUN_ID"),
+    (b"A=1\n\nB=\xff\n", 3, "not UTF-8"),
+    (b"my.var=1\nA B=1\n", 2, "no name of a variable"),
 ])
 def test_an_env_file_that_is_wrong_is_told_by_its_line(cli, tmp_path, text, line, words):
     path = tmp_path / "wrong.env"
     path.write_bytes(text)
     done = cli("run", "--env-file", str(path), "--", "true")
     check(done, 2, str(path), words)
-    assert line is None or re.search(rf"\bline {line}\b", done.stderr.decode())
+    assert re.search(rf"\bline {line}\b", done.stderr.decode())
     assert b"open" not in done.stderr, "values are never repeated"
 
 

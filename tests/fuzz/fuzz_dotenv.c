@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct resoluto_err err = { 0 };
 	struct strv env = { 0 };
-	int r = dotenv_parse((const char *) data, size, &env, &err);
+	int r = dotenv_parse((const char *) data, size, NULL, &env, &err);
 
 	if (r < 0) {
 		require(err.code == r && err.text[0] && env.count == 0);

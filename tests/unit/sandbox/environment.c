@@ -172,7 +172,12 @@ static void env_files(void)
 	CHECK(env.count == 2);
 	strv_done(&env);
 	CHECK(read_text("A=1\nRESOLUTO_RUN_ID=x\n", &env, &err) == -EINVAL);
-	CHECK(strstr(err.text, "RESOLUTO_RUN_ID") && strstr(err.text, "/tmp/resoluto-env-"));
+	CHECK(strstr(err.text, ": line 2: RESOLUTO_RUN_ID: ") &&
+	      strstr(err.text, "env file /tmp/resoluto-env-"));
+	CHECK(read_text("A=1\n\nB=\xff\n", &env, &err) == -EINVAL);
+	CHECK(strstr(err.text, ": line 3: the value of B is not UTF-8"));
+	CHECK(read_text("my.var=1\n", &env, NULL) == 0 && env.count == 1);
+	strv_done(&env);
 	CHECK(read_text("A=1\nnonsense\n", &env, &err) == -EINVAL);
 	CHECK(strstr(err.text, "2") && strstr(err.text, "/tmp/resoluto-env-"));
 	CHECK(environment_read_file("/nonexistent/env", &no_stops, &env, &err) == -EINVAL);

@@ -91,6 +91,11 @@ static void variables(void)
 	refused(&options, "'A' is not KEY=VALUE");
 	options.env = LIST("=b");
 	refused(&options, "'=b' is not KEY=VALUE");
+	options.env = LIST("my.var=1", "1=", "\xc3\xa4=x");
+	CHECK(options_check(&options, NULL) == 0);
+	/* The names of a file, too. */
+	options.env = LIST("A B=hunter2");
+	refused(&options, "env: 'A B' is no name of a variable");
 	options.env = LIST("RESOLUTO_STORE_KIND=hunter2");
 	refused(&options, "RESOLUTO_STORE_KIND: names that begin with RESOLUTO_");
 	options.env = LIST("SECRET=\xff\xfe");

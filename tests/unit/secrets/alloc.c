@@ -14,7 +14,7 @@ static int parse(void)
 
 	if (r < 0)
 		return r;
-	r = dotenv_parse(text, sizeof(text) - 1, &env, NULL);
+	r = dotenv_parse(text, sizeof(text) - 1, NULL, &env, NULL);
 	CHECK(env.count == (r < 0 ? 1 : 4));
 	return r;
 }
