@@ -15,7 +15,7 @@ const char *resoluto_version(void);
 
 /**
  * The version guard (seed 002, "Images"): an image that carries a runner states the version it was
- * made for, and MAJOR.MINOR must equal ours.
+ * made for, and MAJOR.MINOR must equal ours, whatever follows behind '.', '-' or '+'.
  *
  * Returns 0, -EINVAL if image_version is no version, -EPROTO if it does not fit.
  */

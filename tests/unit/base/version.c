@@ -43,12 +43,30 @@ static void refuses_no_version_at_all(void)
 	CHECK(resoluto_version_guard(NULL, &err) == -EINVAL && err.text[0]);
 }
 
+/* As a Python package or a build of ours may call itself. */
+static void takes_whatever_follows_them(void)
+{
+	static const char *const rests[] = { "",        ".0",    ".0-rc1", ".0+x",
+		                             ".0.dev1", ".0rc1", "-1",     "+local.1" };
+
+	for (size_t i = 0; i < sizeof(rests) / sizeof(rests[0]); i++) {
+		char version[64];
+		int major, minor;
+
+		CHECK(sscanf(RESOLUTO_VERSION, "%d.%d", &major, &minor) == 2);
+		snprintf(version, sizeof(version), "%d.%d%s", major, minor, rests[i]);
+		CHECK(resoluto_version_guard(version, NULL) == 0);
+		snprintf(version, sizeof(version), "%d.%d%s", major, minor + 1, rests[i]);
+		CHECK(resoluto_version_guard(version, NULL) == -EPROTO);
+	}
+}
+
 static void refuses_what_is_no_version(void)
 {
 	static const char *const bad[] = {
-		"",       "1",      "1.2",    "1.2.",   "1.2.3.4",    "v1.2.3",          "1.2.3-a",
-		"1.2.3 ", " 1.2.3", "1..3",   ".1.2",   "a.b.c",      "-1.2.3",          "1.-2.3",
-		"1. 2.3", "1.+2.3", "1.2.+3", "latest", "1.2.100000", "99999999999.1.1", "1.2.3\n"
+		"",       "1",      "1.2.",   "1.2-",   "v1.2.3",          "1.2.3 ",
+		" 1.2.3", "1..3",   ".1.2",   "a.b.c",  "-1.2.3",          "1.-2.3",
+		"1. 2.3", "1.+2.3", "latest", "1.2rc1", "99999999999.1.1", "1.2.3\n"
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -65,6 +83,7 @@ int main(void)
 	RUN(tells_the_version);
 	RUN(asks_for_equal_major_and_minor);
 	RUN(refuses_no_version_at_all);
+	RUN(takes_whatever_follows_them);
 	RUN(refuses_what_is_no_version);
 	return check_done();
 }
