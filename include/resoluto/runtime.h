@@ -64,9 +64,11 @@ struct resoluto_quotas {
 
 /* One sandbox to launch (seed 003, SandboxLaunchSpec). */
 struct resoluto_launch_spec {
-	size_t struct_size; /* sizeof(struct resoluto_launch_spec) */
-	const char *id;     /* [a-z0-9][a-z0-9-]{0,39}; unique per runtime */
-	const char *image;  /* what the runtime boots: for microvm the path of a squashfs */
+	/* sizeof(struct resoluto_launch_spec).  What an older, smaller one lacks is 0; a newer one is refused if it uses
+	 * what this version does not know. */
+	size_t struct_size;
+	const char *id;    /* [a-z0-9][a-z0-9-]{0,39}; unique per runtime */
+	const char *image; /* what the runtime boots: for microvm the path of a squashfs */
 	/* NULL-terminated KEY=VALUE: the RESOLUTO_* contract (docs/environment.md) that configures
 	 * the runner, and the program's own variables. */
 	const char *const *env;

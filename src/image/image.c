@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/io.h"
+#include "base/options_copy.h"
 #include "base/path.h"
 #include "image/flatten.h"
 #include "image/bounds.h"
@@ -81,14 +82,13 @@ static int set_platform(struct job *job, struct resoluto_err *err)
 static int copy_options(struct job *job, const struct resoluto_image_options *options,
                         struct resoluto_err *err)
 {
-	job->options = (struct resoluto_image_options){ .struct_size = sizeof(job->options) };
+	int r;
+
 	if (!options)
 		return 0;
-	if (options->struct_size < sizeof(size_t))
-		return resoluto_fail(err, -EINVAL, "image options: struct_size is not set");
-	memcpy(&job->options, options,
-	       options->struct_size < sizeof(job->options) ? options->struct_size
-	                                                   : sizeof(job->options));
+	r = options_copy(&job->options, sizeof(job->options), options, err);
+	if (r < 0)
+		return resoluto_fail_in(err, r, "image options");
 	job->caller = (struct caller){ .progress = job->options.progress,
 		                       .is_stopped = job->options.is_stopped,
 		                       .ctx = job->options.ctx };

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/options_copy.h"
 #include "base/path.h"
 #include "runtime/launch_spec.h"
 #include "wire/keys.h"
@@ -44,16 +45,10 @@ static void copy_prefix(const char *prefix, char ret_plain[RUNTIME_PREFIX_SIZE])
 	ret_plain[len] = '\0';
 }
 
-int runtime_check_spec(const struct resoluto_launch_spec *spec, struct checked_spec *ret_checked,
-                       struct resoluto_err *err)
+static int check_spec(const struct resoluto_launch_spec *spec, struct resoluto_err *err)
 {
 	int r;
 
-	/* A larger one may ask for something that this version cannot promise. */
-	if (spec->struct_size != sizeof(*spec))
-		return resoluto_fail(err, -EINVAL,
-		                     "launch spec of %zu bytes, this version's has %zu",
-		                     spec->struct_size, sizeof(*spec));
 	if (!spec->id || !key_is_run_id(spec->id))
 		return resoluto_fail(err, -EINVAL, "'%s' is not a run id ([a-z0-9][a-z0-9-]{0,%d})",
 		                     spec->id ? spec->id : "", RESOLUTO_ID_MAX - 1);
@@ -61,14 +56,24 @@ int runtime_check_spec(const struct resoluto_launch_spec *spec, struct checked_s
 		return resoluto_fail(err, -EINVAL, "no image");
 	if (!spec->conduit)
 		return resoluto_fail(err, -EINVAL, "no conduit");
-	copy_prefix(spec->store_prefix ? spec->store_prefix : "", ret_checked->prefix);
-	if (!is_prefix(ret_checked->prefix))
+	if (!is_prefix(spec->store_prefix))
 		return resoluto_fail(err, -EINVAL, "'%s' cannot be the prefix of a run's keys",
-		                     spec->store_prefix ? spec->store_prefix : "");
-	ret_checked->spec = *spec;
-	ret_checked->spec.store_prefix = ret_checked->prefix;
+		                     spec->store_prefix);
 	r = check_pairs("variable", spec->env, err);
 	return r < 0 ? r : check_pairs("label", spec->labels, err);
+}
+
+int runtime_check_spec(const struct resoluto_launch_spec *given, struct checked_spec *ret_checked,
+                       struct resoluto_err *err)
+{
+	struct resoluto_launch_spec *spec = &ret_checked->spec;
+	int r = options_copy(spec, sizeof(*spec), given, err);
+
+	if (r < 0)
+		return resoluto_fail_in(err, r, "launch spec");
+	copy_prefix(spec->store_prefix ? spec->store_prefix : "", ret_checked->prefix);
+	spec->store_prefix = ret_checked->prefix;
+	return check_spec(spec, err);
 }
 
 int runtime_refuse_egress(const struct resoluto_launch_spec *spec, const char *runtime,

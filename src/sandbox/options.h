@@ -9,14 +9,8 @@
 #include <stddef.h>
 
 #include "base/buf.h"
+#include "base/options_copy.h"
 #include "resoluto/sandbox.h"
-
-/*
- * Copy an option struct, which begins with its struct_size, of a caller who may have been compiled against an
- * older or newer header: members the caller does not know are 0.  -EINVAL when there is none, when the size is not
- * set, or when the caller uses members that this library does not know.
- */
-int options_copy(void *to, size_t to_size, const void *from, struct resoluto_err *err);
 
 /* The paths of options in the one spelling that they are checked and compared in ("./a//b/" is "a/b"): what options
  * then point to is kept here. */

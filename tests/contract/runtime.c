@@ -283,9 +283,7 @@ static void refuses_other_mistakes(void)
 
 	begin(PROGRAM_ENDS);
 	spec = next_spec();
-	spec.struct_size--;
-	expect_refused(&spec, -EINVAL);
-	spec.struct_size += 2;
+	spec.struct_size = 0;
 	expect_refused(&spec, -EINVAL);
 	spec = next_spec();
 	spec.image = "";
@@ -299,6 +297,31 @@ static void refuses_other_mistakes(void)
 	spec = next_spec();
 	spec.labels = no_name;
 	expect_refused(&spec, -EINVAL);
+}
+
+struct newer {
+	struct resoluto_launch_spec known;
+	long unknown;
+};
+
+/* Callers who were compiled against another header. */
+static void takes_specs_of_other_sizes(void)
+{
+	struct newer newer = { .unknown = 1 };
+	struct resoluto_handle handle;
+
+	begin(PROGRAM_ENDS);
+	newer.known = next_spec();
+	newer.known.struct_size = sizeof(newer);
+	expect_refused(&newer.known, -EINVAL);
+	newer.unknown = 0;
+	launch(&newer.known, &handle);
+	destroy(&handle);
+	newer.known = next_spec();
+	newer.known.struct_size = offsetof(struct resoluto_launch_spec, egress_allow);
+	newer.known.egress_learn = true; /* what lies behind an older one is not looked at */
+	launch(&newer.known, &handle);
+	destroy(&handle);
 }
 
 static void refuses_a_second_of_one_id(void)
@@ -796,6 +819,7 @@ static void run_all(void)
 	RUN(takes_a_prefix_that_ends_in_a_slash);
 	RUN(refuses_bad_prefixes);
 	RUN(refuses_other_mistakes);
+	RUN(takes_specs_of_other_sizes);
 	RUN(refuses_a_second_of_one_id);
 	RUN(destroys_what_runs);
 	RUN(sweeps_by_labels);

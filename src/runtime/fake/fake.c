@@ -392,6 +392,7 @@ int resoluto_runtime_fake_new(struct resoluto_fake *fake, struct resoluto_runtim
 
 	if (!fake || !ret_runtime)
 		return resoluto_fail(err, -EINVAL, "a fake runtime needs its script and a place");
+	/* Written to, too: one of another size has no place for what is counted. */
 	if (fake->struct_size != sizeof(*fake))
 		return resoluto_fail(err, -EINVAL, "fake of %zu bytes, this version's has %zu",
 		                     fake->struct_size, sizeof(*fake));

@@ -558,12 +558,11 @@ static int prepare(struct microvm *microvm, const struct resoluto_launch_spec *s
                    struct resoluto_err *err)
 {
 	struct host_memory memory;
-	int r = 0;
+	int r;
 
 	if (!microvm->row)
-		r = resoluto_fail(err, -EOPNOTSUPP, "this runtime was opened to read only");
-	if (r == 0)
-		r = host_memory(&memory, err);
+		return resoluto_fail(err, -EOPNOTSUPP, "this runtime was opened to read only");
+	r = host_memory(&memory, err);
 	if (r == 0)
 		r = fill_config(microvm, spec, &memory, config, err);
 	if (r == 0)

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/options_copy.h"
 #include "base/path.h"
 #include "runtime/microvm/door.h"
 #include "runtime/microvm/gateway.h"
@@ -512,22 +513,22 @@ static int find_parts(struct microvm *microvm, struct resoluto_err *err)
 	return r;
 }
 
-static int make(const struct resoluto_microvm_options *options, bool launches,
+static int make(const struct resoluto_microvm_options *given, bool launches,
                 struct resoluto_runtime **ret_runtime, struct resoluto_err *err)
 {
-	const struct resoluto_microvm_options none = { .struct_size = sizeof(none) };
+	struct resoluto_microvm_options options = { 0 };
 	struct microvm *microvm = calloc(1, sizeof(*microvm));
-	int r;
+	int r = 0;
 
 	if (!microvm)
 		return resoluto_fail(err, -ENOMEM, "make the microVM runtime");
 	microvm->base.ops = &microvm_ops;
-	if (options && options->struct_size != sizeof(*options))
-		r = resoluto_fail(err, -EINVAL,
-		                  "microVM options of %zu bytes, this version's have %zu",
-		                  options->struct_size, sizeof(*options));
-	else
-		r = configure(microvm, options ? options : &none, err);
+	if (given) {
+		r = options_copy(&options, sizeof(options), given, err);
+		r = r < 0 ? resoluto_fail_in(err, r, "microVM options") : 0;
+	}
+	if (r == 0)
+		r = configure(microvm, &options, err);
 	if (r == 0 && launches)
 		r = find_parts(microvm, err);
 	if (r < 0) {

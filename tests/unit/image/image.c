@@ -130,10 +130,34 @@ static void what_goes_under_its_second_name_is_no_failure(void)
 	CHECK(strstr(err.text, "/gone/x.tar"));
 }
 
+static void options_may_be_older_or_newer(void)
+{
+	CLEANUP(place_done) struct place place;
+	struct {
+		struct resoluto_image_options known;
+		long unknown;
+	} newer = { .unknown = 1 };
+	struct resoluto_err err = { 0 };
+	int images = 0;
+
+	place_make(&place);
+	newer.known = place.options;
+	newer.known.struct_size = sizeof(newer);
+	CHECK(resoluto_image_list(&newer.known, count, &images, &err) == -EINVAL);
+	CHECK(strstr(err.text, "image options: the options use members"));
+	newer.unknown = 0;
+	CHECK(resoluto_image_list(&newer.known, count, &images, NULL) == 0);
+	newer.known.struct_size = offsetof(struct resoluto_image_options, pull);
+	CHECK(resoluto_image_list(&newer.known, count, &images, NULL) == 0);
+	newer.known.struct_size = 0;
+	CHECK(resoluto_image_list(&newer.known, count, &images, NULL) == -EINVAL);
+}
+
 int main(void)
 {
 	RUN(an_empty_cache_is_no_failure);
 	RUN(what_is_fetched_is_no_failure);
 	RUN(what_goes_under_its_second_name_is_no_failure);
+	RUN(options_may_be_older_or_newer);
 	return check_done();
 }

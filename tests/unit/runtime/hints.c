@@ -282,6 +282,39 @@ static void a_boot_does_not_last_for_ever(void)
 	free(shim);
 }
 
+static int make_sized(const struct resoluto_microvm_options *options)
+{
+	struct resoluto_runtime *runtime = NULL;
+	int r = resoluto_runtime_microvm_new(options, &runtime, NULL);
+
+	resoluto_runtime_close(runtime);
+	return r;
+}
+
+static void options_may_be_older_or_newer(void)
+{
+	struct {
+		struct resoluto_microvm_options known;
+		long unknown;
+	} newer = { .known = { .struct_size = sizeof(newer),
+		               .state_dir = state_dir,
+		               .qemu = "/bin/true",
+		               .shim = "/bin/true" } };
+
+	CHECK(make_sized(&newer.known) == 0);
+	newer.unknown = 1;
+	CHECK(make_sized(&newer.known) == -EINVAL);
+	newer.known.struct_size = 0;
+	CHECK(make_sized(&newer.known) == -EINVAL);
+	/* The environment names the shim, then. */
+	setenv("RESOLUTO_LIBEXEC_DIR", state_dir, 1);
+	newer.known.struct_size = offsetof(struct resoluto_microvm_options, shim);
+	CHECK(make_sized(&newer.known) == -ENOENT);
+	newer.known.struct_size = sizeof(newer.known);
+	CHECK(make_sized(&newer.known) == 0);
+	unsetenv("RESOLUTO_LIBEXEC_DIR");
+}
+
 int main(void)
 {
 	char config[sizeof(state_dir) + sizeof("/local.env")];
@@ -291,6 +324,7 @@ int main(void)
 	snprintf(config, sizeof(config), "%s/local.env", state_dir);
 	CHECK(replace_file_at(AT_FDCWD, config, "", 0, 0600, NULL) == 0);
 	CHECK(setenv("RESOLUTO_LOCAL_ENV", config, 1) == 0);
+	RUN(options_may_be_older_or_newer);
 	RUN(a_hint_heard_by_the_status_still_wakes);
 	RUN(a_hint_heard_while_stdin_is_sent_still_wakes);
 	RUN(a_hint_wakes_once);
