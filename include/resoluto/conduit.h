@@ -14,7 +14,7 @@
  * Sizes      bytes, uint64_t.
  * Failures   a negative errno value, and *err if err is not NULL (err.h).  The ones a caller can
  *            act on:
- *              -EINVAL      bad key or URL: a mistake in the calling program
+ *              -EINVAL      bad key or URL, or NULL: a mistake in the calling program
  *              -ENOENT      no such object: a state, not a fault
  *              -EACCES      the credentials or permissions do not allow it; never told as an outage
  *              -ETIMEDOUT, -EIO   the store did not answer, or answered wrongly: try again later

@@ -73,6 +73,7 @@ struct resoluto_image_options {
 int resoluto_image_get(const char *ref, const struct resoluto_image_options *options,
                        struct resoluto_image *ret_image, struct resoluto_err *err);
 
+/** NULL is allowed. */
 void resoluto_image_done(struct resoluto_image *image);
 
 /** Call each() for every image in the cache, by name.  A negative return ends it. */

@@ -3,7 +3,6 @@
  * conduit.c - the front of all conduits: checks arguments, hands over to the backend, and says in
  * front of its message which operation on which object failed.
  */
-#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -49,6 +48,11 @@ int conduit_write_sink(const struct resoluto_sink *sink, const void *bytes, size
 	return r < 0 ? resoluto_fail(err, r, "deliver") : 0;
 }
 
+static int is_null(const char *what, struct resoluto_err *err)
+{
+	return resoluto_fail(err, -EINVAL, "%s: an argument is NULL", what);
+}
+
 /* A prefix may end in '/' (the contract's do); the key it is does not. */
 static int key_of_prefix(const char *prefix, char ret_key[RESOLUTO_KEY_MAX + 1],
                          struct resoluto_err *err)
@@ -70,7 +74,8 @@ int resoluto_conduit_open_url(const char *url, struct resoluto_conduit **ret_con
 {
 	const char *sep;
 
-	assert(url && ret_conduit);
+	if (!url || !ret_conduit)
+		return is_null("open a conduit", err);
 	sep = strstr(url, "://");
 	for (size_t i = 0; sep && i < sizeof(backends) / sizeof(backends[0]); i++) {
 		size_t len = strlen(backends[i].scheme);
@@ -98,7 +103,8 @@ int resoluto_conduit_put(struct resoluto_conduit *conduit, const char *key,
 {
 	int r;
 
-	assert(conduit && key && source);
+	if (!conduit || !key || !source || !source->read)
+		return is_null("put", err);
 	r = local_check_key(key, err);
 	if (r == 0)
 		r = conduit->ops->put(conduit, key, source, err);
@@ -127,6 +133,8 @@ int resoluto_conduit_put_bytes(struct resoluto_conduit *conduit, const char *key
 {
 	struct bytes_left left = { bytes, len };
 
+	if (!bytes && len > 0)
+		return is_null("put", err);
 	return resoluto_conduit_put(conduit, key, &(struct resoluto_source){ read_bytes, &left },
 	                            err);
 }
@@ -136,7 +144,8 @@ int resoluto_conduit_get(struct resoluto_conduit *conduit, const char *key,
 {
 	int r;
 
-	assert(conduit && key && sink);
+	if (!conduit || !key || !sink || !sink->write)
+		return is_null("get", err);
 	r = local_check_key(key, err);
 	if (r == 0)
 		r = conduit->ops->get(conduit, key, sink, err);
@@ -158,7 +167,8 @@ int resoluto_conduit_get_bytes(struct resoluto_conduit *conduit, const char *key
 	char *bytes;
 	int r;
 
-	assert(ret_bytes && ret_len);
+	if (!ret_bytes || !ret_len)
+		return is_null("get", err);
 	r = resoluto_conduit_get(conduit, key, &(struct resoluto_sink){ keep_bytes, &buf }, err);
 	if (r == -EFBIG)
 		return resoluto_fail(err, r, "get %s: it is larger than %zu bytes", key, max);
@@ -179,7 +189,8 @@ int resoluto_conduit_list(struct resoluto_conduit *conduit, const char *prefix,
 	char key[RESOLUTO_KEY_MAX + 1];
 	int r;
 
-	assert(conduit && prefix && each);
+	if (!conduit || !prefix || !each)
+		return is_null("list", err);
 	r = prefix[0] ? key_of_prefix(prefix, key, err) : 0;
 	if (r == 0)
 		r = conduit->ops->list(conduit, prefix, "", each, ctx, err);
@@ -305,7 +316,8 @@ int resoluto_conduit_copy_prefix(struct resoluto_conduit *conduit, const char *s
 	char src[RESOLUTO_KEY_MAX + 1], dst[RESOLUTO_KEY_MAX + 1];
 	int r;
 
-	assert(conduit && src_prefix && dst_prefix);
+	if (!conduit || !src_prefix || !dst_prefix)
+		return is_null("copy", err);
 	r = key_of_prefix(src_prefix, src, err);
 	if (r == 0)
 		r = key_of_prefix(dst_prefix, dst, err);
@@ -325,7 +337,8 @@ int resoluto_conduit_delete_prefix(struct resoluto_conduit *conduit, const char 
 	char key[RESOLUTO_KEY_MAX + 1];
 	int r;
 
-	assert(conduit && prefix);
+	if (!conduit || !prefix)
+		return is_null("delete", err);
 	r = key_of_prefix(prefix, key, err);
 	if (r == 0)
 		r = conduit->ops->delete_beneath(conduit, key, err);

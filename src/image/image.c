@@ -741,6 +741,11 @@ static int explain_full(const struct job *job, int code, struct resoluto_err *er
 		why.text, job->store.dir);
 }
 
+static int is_null(struct resoluto_err *err)
+{
+	return resoluto_fail(err, -EINVAL, "image: an argument is NULL");
+}
+
 static int get_named(struct job *job, const char *ref, const struct resoluto_image_options *options,
                      struct resoluto_image *ret_image, struct resoluto_err *err)
 {
@@ -768,11 +773,15 @@ int resoluto_image_get(const char *ref, const struct resoluto_image_options *opt
 {
 	CLEANUP(job_done) struct job job = { 0 };
 
+	if (!ref || !ret_image)
+		return is_null(err);
 	return get_named(&job, ref, options, ret_image, err);
 }
 
 void resoluto_image_done(struct resoluto_image *image)
 {
+	if (!image)
+		return;
 	free(image->ref);
 	free(image->digest);
 	free(image->path);
@@ -790,8 +799,11 @@ int resoluto_image_list(const struct resoluto_image_options *options,
                         struct resoluto_err *err)
 {
 	CLEANUP(job_done) struct job job = { 0 };
-	int r = job_init(&job, options, err);
+	int r;
 
+	if (!each)
+		return is_null(err);
+	r = job_init(&job, options, err);
 	return r < 0 ? r : store_list(&job.store, each, ctx, err);
 }
 
@@ -803,6 +815,8 @@ int resoluto_image_tag(const char *ref, const char *name,
 	struct reference to;
 	int r;
 
+	if (!ref || !name)
+		return is_null(err);
 	r = reference_parse(name, &to, err);
 	if (r < 0)
 		return r;
@@ -864,6 +878,8 @@ int resoluto_image_remove(const char *ref, const struct resoluto_image_options *
 	CLEANUP(job_done) struct job job = { 0 };
 	int r;
 
+	if (!ref)
+		return is_null(err);
 	r = job_init(&job, options, err);
 	if (r == 0)
 		r = reference_parse(ref, &job.reference, err);

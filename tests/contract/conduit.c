@@ -492,6 +492,45 @@ static void refuses_bad_urls(void)
 	resoluto_conduit_close(NULL);
 }
 
+static void refused_as_null(int r, struct resoluto_err *err)
+{
+	CHECK(r == -EINVAL && err->code == -EINVAL && strstr(err->text, "NULL"));
+	*err = (struct resoluto_err){ 0 };
+}
+
+static void refuses_null(void)
+{
+	const struct resoluto_source source = { read_too_much, NULL }, no_source = { NULL, NULL };
+	const struct resoluto_sink sink = { full_sink, NULL }, no_sink = { NULL, NULL };
+	struct resoluto_conduit *conduit = NULL;
+	struct resoluto_err err = { 0 };
+	char *bytes = NULL;
+	size_t len = 0;
+
+	refused_as_null(resoluto_conduit_open_url(NULL, &conduit, &err), &err);
+	refused_as_null(resoluto_conduit_open_url("memory://", NULL, &err), &err);
+	refused_as_null(resoluto_conduit_put(NULL, "a", &source, &err), &err);
+	open_new();
+	conduit = under_test.conduit;
+	refused_as_null(resoluto_conduit_put(conduit, NULL, &source, &err), &err);
+	refused_as_null(resoluto_conduit_put(conduit, "a", NULL, &err), &err);
+	refused_as_null(resoluto_conduit_put(conduit, "a", &no_source, &err), &err);
+	refused_as_null(resoluto_conduit_put_bytes(conduit, NULL, "x", 1, &err), &err);
+	refused_as_null(resoluto_conduit_put_bytes(conduit, "a", NULL, 1, &err), &err);
+	refused_as_null(resoluto_conduit_get(conduit, NULL, &sink, &err), &err);
+	refused_as_null(resoluto_conduit_get(conduit, "a", NULL, &err), &err);
+	refused_as_null(resoluto_conduit_get(conduit, "a", &no_sink, &err), &err);
+	refused_as_null(resoluto_conduit_get_bytes(NULL, "a", 9, &bytes, &len, &err), &err);
+	refused_as_null(resoluto_conduit_get_bytes(conduit, "a", 9, NULL, &len, &err), &err);
+	refused_as_null(resoluto_conduit_get_bytes(conduit, "a", 9, &bytes, NULL, &err), &err);
+	refused_as_null(resoluto_conduit_list(conduit, NULL, refuse, NULL, &err), &err);
+	refused_as_null(resoluto_conduit_list(conduit, "a", NULL, NULL, &err), &err);
+	refused_as_null(resoluto_conduit_copy_prefix(conduit, NULL, "b", NULL, &err), &err);
+	refused_as_null(resoluto_conduit_copy_prefix(conduit, "a", NULL, NULL, &err), &err);
+	refused_as_null(resoluto_conduit_delete_prefix(conduit, NULL, &err), &err);
+	CHECK(resoluto_conduit_put(NULL, NULL, NULL, NULL) == -EINVAL);
+}
+
 static void keeps_objects_for_the_next(void)
 {
 	if (strcmp(under_test.kind, "localfs") != 0)
@@ -581,6 +620,7 @@ static void run_write_only(void)
 	RUN(refuses_bad_keys);
 	RUN(refuses_a_source_that_overruns);
 	RUN(refuses_bad_urls);
+	RUN(refuses_null);
 }
 
 static void run_all(void)
@@ -603,6 +643,7 @@ static void run_all(void)
 	RUN(takes_the_longest_key);
 	RUN(does_not_copy_to_keys_too_long);
 	RUN(refuses_bad_urls);
+	RUN(refuses_null);
 	RUN(keeps_objects_for_the_next);
 }
 

@@ -76,6 +76,7 @@ static void refuses_what_is_no_version(void)
 		CHECK(err.code == -EINVAL);
 	}
 	CHECK(resoluto_version_guard(with_part(1, "+1"), NULL) == -EINVAL);
+	CHECK(resoluto_version_guard(NULL, NULL) == -EINVAL);
 }
 
 int main(void)

@@ -153,11 +153,29 @@ static void options_may_be_older_or_newer(void)
 	CHECK(resoluto_image_list(&newer.known, count, &images, NULL) == -EINVAL);
 }
 
+static void null_is_refused(void)
+{
+	CLEANUP(place_done) struct place place;
+	struct resoluto_image image = { 0 };
+	struct resoluto_err err = { 0 };
+
+	place_make(&place);
+	CHECK(resoluto_image_get(NULL, &place.options, &image, &err) == -EINVAL);
+	CHECK_STR(err.text, "image: an argument is NULL");
+	CHECK(resoluto_image_get("x:1", &place.options, NULL, NULL) == -EINVAL);
+	CHECK(resoluto_image_list(&place.options, NULL, NULL, NULL) == -EINVAL);
+	CHECK(resoluto_image_tag(NULL, "x:1", &place.options, NULL) == -EINVAL);
+	CHECK(resoluto_image_tag("x:1", NULL, &place.options, NULL) == -EINVAL);
+	CHECK(resoluto_image_remove(NULL, &place.options, NULL) == -EINVAL);
+	resoluto_image_done(NULL);
+}
+
 int main(void)
 {
 	RUN(an_empty_cache_is_no_failure);
 	RUN(what_is_fetched_is_no_failure);
 	RUN(what_goes_under_its_second_name_is_no_failure);
 	RUN(options_may_be_older_or_newer);
+	RUN(null_is_refused);
 	return check_done();
 }
