@@ -631,6 +631,14 @@ static int in_registry(const struct job *job, const char *registry, struct refer
 	return 0;
 }
 
+/* Nobody asked the registry. */
+static int explain_not_cached(const struct job *job, int code, const struct resoluto_err *why,
+                              struct resoluto_err *err)
+{
+	return resoluto_fail(err, code, "%s%s", why->text,
+	                     code == -ENOENT && is_base(job) ? "; " PROVISION " makes it" : "");
+}
+
 static int explain_missing(const struct job *job, const char *registry, int code,
                            struct resoluto_err *err)
 {
@@ -677,6 +685,8 @@ static int get_by_name(struct job *job, struct resoluto_image *ret_image, struct
 		return r;
 	set_key(job, "", full.name);
 	r = get_from_registry(job, full.name, ret_image, &why);
+	if (r < 0 && job->options.pull == RESOLUTO_PULL_NEVER)
+		return explain_not_cached(job, r, &why, err);
 	if (r < 0 && err)
 		*err = why;
 	return r < 0 ? explain_missing(job, registry, r, err) : 0;

@@ -130,6 +130,22 @@ static void what_goes_under_its_second_name_is_no_failure(void)
 	CHECK(strstr(err.text, "/gone/x.tar"));
 }
 
+static void a_registry_that_was_not_asked_is_not_blamed(void)
+{
+	CLEANUP(place_done) struct place place;
+	struct resoluto_image image = { 0 };
+	struct resoluto_err err = { 0 };
+
+	place_make(&place);
+	place.options.pull = RESOLUTO_PULL_NEVER;
+	CHECK(resoluto_image_get("x:1", &place.options, &image, &err) == -ENOENT);
+	CHECK_STR(err.text,
+	          "image x:1: it is not in the cache, and --pull never forbids to fetch it");
+	CHECK(resoluto_image_get("resoluto-sandbox-base:9", &place.options, &image, &err) ==
+	      -ENOENT);
+	CHECK(strstr(err.text, "forbids to fetch it; bash scripts/local-backend-up.sh makes it"));
+}
+
 static void options_may_be_older_or_newer(void)
 {
 	CLEANUP(place_done) struct place place;
@@ -175,6 +191,7 @@ int main(void)
 	RUN(an_empty_cache_is_no_failure);
 	RUN(what_is_fetched_is_no_failure);
 	RUN(what_goes_under_its_second_name_is_no_failure);
+	RUN(a_registry_that_was_not_asked_is_not_blamed);
 	RUN(options_may_be_older_or_newer);
 	RUN(null_is_refused);
 	return check_done();
