@@ -22,6 +22,7 @@ enum { CONFIG_MAX = 64 * 1024 }; /* bytes of a configuration file */
 struct config {
 	char *path;          /* owned: the file that was read; NULL: none */
 	struct strv entries; /* KEY=VALUE */
+	struct strv odd;     /* "line N" */
 	char state_dir[PATH_MAX], cache_dir[PATH_MAX];
 };
 
@@ -31,12 +32,13 @@ void config_free(struct config **config)
 		return;
 	free((*config)->path);
 	strv_done(&(*config)->entries);
+	strv_done(&(*config)->odd);
 	free(*config);
 	*config = NULL;
 }
 
 /* KEY=VALUE as provisioning writes it: no quotes needed, one pair of them taken off. */
-static int add_line(struct config *config, char *line)
+static int add_line(struct config *config, char *line, unsigned number)
 {
 	char *value;
 	size_t n;
@@ -44,8 +46,10 @@ static int add_line(struct config *config, char *line)
 	line += strspn(line, " \t");
 	line[strcspn(line, "\r")] = '\0';
 	value = strchr(line, '=');
-	if (line[0] == '#' || !value)
+	if (line[0] == '#' || !line[0])
 		return 0;
+	if (!value)
+		return strv_addf(&config->odd, "line %u", number);
 	if (strncmp(line, "export ", 7) == 0)
 		line += 7;
 	*value++ = '\0';
@@ -60,6 +64,7 @@ static int add_line(struct config *config, char *line)
 static int read_config(struct config *config, const char *path, struct resoluto_err *err)
 {
 	CLEANUP(buf_done) struct buf text = BUF_INIT(0);
+	unsigned number = 0;
 	char *rest, *line;
 	int r = read_file_at(AT_FDCWD, path, CONFIG_MAX, &text, err);
 
@@ -70,7 +75,7 @@ static int read_config(struct config *config, const char *path, struct resoluto_
 		return resoluto_fail(err, -ENOMEM, "read %s", path);
 	rest = text.data;
 	while ((line = strsep(&rest, "\n"))) {
-		r = add_line(config, line);
+		r = add_line(config, line, ++number);
 		if (r < 0)
 			return resoluto_fail(err, r, "read %s", path);
 	}
@@ -196,6 +201,11 @@ const char *config_file(const struct config *config)
 const char *const *config_entries(const struct config *config)
 {
 	return (const char *const *) config->entries.items;
+}
+
+const char *const *config_odd_lines(const struct config *config)
+{
+	return (const char *const *) config->odd.items;
 }
 
 const char *config_state_dir(const struct config *config)

@@ -21,6 +21,8 @@ const char *config_origin(const struct config *config, const char *name);
 /* The file that was read, NULL if there is none, and its KEY=VALUE entries (NULL-terminated; may be NULL). */
 const char *config_file(const struct config *config);
 const char *const *config_entries(const struct config *config);
+/* Its lines that are neither KEY=VALUE nor comments, which nobody reads: "line 3" (NULL-terminated; may be NULL). */
+const char *const *config_odd_lines(const struct config *config);
 /* RESOLUTO_STATE_DIR, RESOLUTO_CACHE_DIR or their defaults (root: /var/lib, /var/cache). */
 const char *config_state_dir(const struct config *config);
 const char *config_cache_dir(const struct config *config);

@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -80,6 +81,30 @@ static bool try_fix(struct doctor *doctor, const struct check *check)
 	return false;
 }
 
+static void report(struct doctor *doctor, const struct check *check, const struct finding *finding,
+                   bool is_fixed)
+{
+	if (finding->status == CHECK_MISSING)
+		doctor->failed++;
+	if (doctor->args->json)
+		add_row(doctor, check, finding, is_fixed);
+	else
+		print_row(check, finding, is_fixed);
+}
+
+/* Nothing else can be looked at, then: all of it asks the configuration. */
+static void report_unreadable(struct doctor *doctor, const struct resoluto_err *err)
+{
+	CLEANUP(finding_done) struct finding finding = { CHECK_OK, TEXT_INIT, TEXT_INIT };
+
+	text_addf(&finding.note, "%s: %s", err->text, strerror(-err->code));
+	finding_fail(
+		&finding, CHECK_MISSING,
+		"correct it; RESOLUTO_LOCAL_ENV names the file, and where it is not set the usual "
+		"places are looked at");
+	report(doctor, &doctor_checks[0], &finding, false);
+}
+
 static void examine(struct doctor *doctor, const struct check *check)
 {
 	CLEANUP(finding_done) struct finding finding = { CHECK_OK, TEXT_INIT, TEXT_INIT };
@@ -92,12 +117,7 @@ static void examine(struct doctor *doctor, const struct check *check)
 		check->look(doctor->config, &finding);
 		is_fixed = finding.status == CHECK_OK;
 	}
-	if (finding.status == CHECK_MISSING)
-		doctor->failed++;
-	if (doctor->args->json)
-		add_row(doctor, check, &finding, is_fixed);
-	else
-		print_row(check, &finding, is_fixed);
+	report(doctor, check, &finding, is_fixed);
 }
 
 /* What no check can see: files in the cache that no name refers to. */
@@ -128,23 +148,27 @@ static void print_json(struct doctor *doctor)
 	json_decref(root);
 }
 
+static void examine_all(struct doctor *doctor)
+{
+	for (const struct check *check = doctor_checks; check->id; check++)
+		examine(doctor, check);
+	if (doctor->args->fix)
+		prune(doctor);
+}
+
 static int run(const struct invocation *invocation, void *args)
 {
 	CLEANUP(config_free) struct config *config = NULL;
-	struct doctor doctor = { .args = args };
+	struct doctor doctor = { .args = args, .rows = json_array() };
 	struct resoluto_err err = { 0 };
 	int code;
 
 	if (config_load(&config, &err) < 0) {
-		failure_print(stderr, invocation->path, &err);
-		return EXIT_UNHEALTHY;
+		report_unreadable(&doctor, &err);
+	} else {
+		doctor.config = config;
+		examine_all(&doctor);
 	}
-	doctor.config = config;
-	doctor.rows = json_array();
-	for (const struct check *check = doctor_checks; check->id; check++)
-		examine(&doctor, check);
-	if (doctor.args->fix)
-		prune(&doctor);
 	if (doctor.args->json)
 		print_json(&doctor);
 	json_decref(doctor.rows);

@@ -4,6 +4,7 @@
 
 #include "cli/doctor.h"
 
+/* The first is what the others ask. */
 const struct check doctor_checks[] = {
 	{ "configuration", "configuration", check_configuration, NULL },
 	{ "keys", "keys of the configuration", check_keys, NULL },

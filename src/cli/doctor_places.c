@@ -41,16 +41,33 @@ void check_configuration(const struct config *config, struct finding *finding)
 	text_add(&finding->note, file ? file : "no file; environment and defaults");
 }
 
+/* Only what is before a '=': a value may be a secret. */
+static void note_unknown(struct finding *finding, const char *const *entries)
+{
+	const char *before = "unknown: ";
+
+	for (; entries && *entries; entries++) {
+		if (!environment_is_unknown(*entries))
+			continue;
+		text_addf(&finding->note, "%s%.*s", before, (int) strcspn(*entries, "="), *entries);
+		before = ", ";
+	}
+}
+
+static void note_odd_lines(struct finding *finding, const char *const *lines)
+{
+	const char *before = finding->note.buf.len ? "; no KEY=VALUE: " : "no KEY=VALUE: ";
+
+	for (; lines && *lines; lines++) {
+		text_addf(&finding->note, "%s%s", before, *lines);
+		before = ", ";
+	}
+}
+
 void check_keys(const struct config *config, struct finding *finding)
 {
-	const char *const *entry = config_entries(config);
-
-	for (; entry && *entry; entry++) {
-		if (environment_is_unknown(*entry))
-			text_addf(&finding->note, "%s%.*s",
-			          finding->note.buf.len ? ", " : "unknown: ",
-			          (int) strcspn(*entry, "="), *entry);
-	}
+	note_unknown(finding, config_entries(config));
+	note_odd_lines(finding, config_odd_lines(config));
 	if (finding->note.buf.len == 0)
 		text_add(&finding->note, "all known");
 	else
@@ -90,12 +107,18 @@ void check_image(const struct config *config, struct finding *finding)
 	struct resoluto_err err = { 0 };
 	char amount[AMOUNT_MAX];
 
-	if (find_image(ref, &image, &err) == 0) {
+	int r = find_image(ref, &image, &err);
+
+	if (r == 0) {
 		quantity_format_bytes(image.size_bytes, amount, sizeof(amount));
 		text_addf(&finding->note, "%s, %s", ref, amount);
 		return;
 	}
-	text_addf(&finding->note, "%s is not in the cache: %s", ref, err.text);
+	/* Only the cache was asked. */
+	if (r == -ENOENT)
+		text_addf(&finding->note, "%s is not in the cache", ref);
+	else
+		text_add(&finding->note, err.text);
 	finding_fail(finding, CHECK_MISSING,
 	             "run scripts/local-backend-up.sh of the source tree, or image pull %s", ref);
 }

@@ -320,6 +320,18 @@ def test_doctor_notices_misspelt_keys_and_bad_values(cli, tmp_path):
     assert checks["configuration"]["note"] == str(tmp_path / "local.env")
     assert checks["keys"]["note"] == f"unknown: {misspelt}"
     assert checks["memory"]["status"] == "missing" and "many" in checks["memory"]["remedy"]
+    (tmp_path / "local.env").write_text(f"# x\n{misspelt}=/x\n\nRESOLUTO_LOCAL_ACCEL tcg\n")
+    _, checks = checks_of(cli("doctor", "--json"))
+    assert checks["keys"]["note"] == f"unknown: {misspelt}; no KEY=VALUE: line 4"
+    assert checks["image"]["note"].endswith(" is not in the cache"), "nobody asked a registry"
+
+
+def test_doctor_tells_a_configuration_that_is_not_there(cli):
+    env = {"RESOLUTO_LOCAL_ENV": "/no/such/local.env"}
+    done = cli("doctor", env=env)
+    assert done.returncode == 1 and b"[MISSING] configuration (load configuration: open /no/such/local.env: No such" in done.stdout
+    told, checks = checks_of(cli("doctor", "--json", env=env))
+    assert told["ok"] is False and list(checks) == ["configuration"] and checks["configuration"]["remedy"]
 
 
 def test_doctor_fixes_what_is_safe(cli, tmp_path):

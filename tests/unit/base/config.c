@@ -84,6 +84,8 @@ static void reads_the_file_that_is_named(void)
 	CHECK_STR(config_origin(config, "A"), home_path("named.env"));
 	CHECK_STR(config_origin(config, "none"), "default");
 	CHECK_STR(config_entries(config)[1], "A=1");
+	CHECK_STR(config_odd_lines(config)[0], "line 9");
+	CHECK(!config_odd_lines(config)[1]);
 }
 
 static void takes_lines_as_other_systems_write_them(void)
@@ -93,7 +95,7 @@ static void takes_lines_as_other_systems_write_them(void)
 	CHECK_STR(config_get(config, "A"), "1");
 	CHECK_STR(config_get(config, "B"), "2");
 	CHECK_STR(config_get(config, "C"), "3");
-	CHECK(!config_get(config, "D"));
+	CHECK(!config_get(config, "D") && !config_odd_lines(config));
 }
 
 static void prefers_the_environment(void)

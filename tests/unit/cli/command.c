@@ -273,6 +273,33 @@ static void images_are_pulled_named_and_removed(void)
 	CHECK_STR(prune.out, "freed 3.0 MiB\n");
 }
 
+/* The name of a file that is not there, and that of one with a line that is no setting. */
+static void doctor_tells_a_configuration_it_cannot_use(void)
+{
+	CLEANUP(captured_done) struct captured text = { 0 }, json = { 0 }, odd = { 0 };
+	char path[] = "/tmp/doctor-XXXXXX";
+	int fd = mkstemp(path);
+
+	script((struct fake_api){ .image_code = -ENOENT });
+	CHECK(setenv("RESOLUTO_LOCAL_ENV", "/nonexist", 1) == 0);
+	text = MAIN("doctor");
+	json = MAIN("doctor", "--json");
+	CHECK(fd >= 0 && write(fd, "A=1\n\nRESOLUTO_LOCAL_ACCEL tcg\n", 31) == 31);
+	CHECK(setenv("RESOLUTO_LOCAL_ENV", path, 1) == 0);
+	odd = MAIN("doctor");
+	unsetenv("RESOLUTO_LOCAL_ENV");
+	unlink(path);
+	close(fd);
+	CHECK(text.code == 1 && json.code == 1);
+	CHECK(strstr(text.out,
+	             "[MISSING] configuration (load configuration: open /nonexist: No such "
+	             "file or directory)\n    -> ") == text.out);
+	CHECK_STR(text.errors, "");
+	CHECK(strstr(json.out, "\"ok\": false") && strstr(json.out, "\"id\": \"configuration\""));
+	CHECK(strstr(odd.out, "[absent] keys of the configuration (no KEY=VALUE: line 3)\n"));
+	CHECK(strstr(odd.out, " is not in the cache)\n"));
+}
+
 static void an_image_that_is_not_there_is_125(void)
 {
 	CLEANUP(captured_done) struct captured captured = { 0 };
@@ -567,6 +594,7 @@ int main(void)
 	RUN(output_that_cannot_be_written_is_a_failure);
 	RUN(images_are_listed);
 	RUN(images_are_pulled_named_and_removed);
+	RUN(doctor_tells_a_configuration_it_cannot_use);
 	RUN(an_image_that_is_not_there_is_125);
 	RUN(version_is_one_line);
 	RUN(help_is_the_same_by_all_its_names);
