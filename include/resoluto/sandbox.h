@@ -116,7 +116,7 @@ struct resoluto_run_options {
 	const char *workspace;      /* directory whose content becomes /workspace; NULL: nothing */
 	const char *const *paths;   /* only these of it */
 	const char *const *exclude; /* instead of the built-in list of names left out */
-	const char *const *protect; /* kept despite the list */
+	const char *const *protect; /* names and paths that are kept despite the list */
 	const char *const *output_paths; /* globs relative to the workspace; ** is recursive */
 	const char *output_dir;          /* where outputs land; NULL: the workspace */
 

@@ -118,15 +118,20 @@ static int run_list(const struct invocation *invocation, void *args)
 	return r < 0 ? command_failed(invocation, &err) : command_finish_output(invocation);
 }
 
+/* One that cannot be removed does not keep the others. */
 static int run_remove(const struct invocation *invocation, void *args)
 {
-	struct resoluto_err err = { 0 };
+	int code = 0;
 
 	for (size_t i = 0; i < invocation->words.count; i++) {
+		struct resoluto_err err = { 0 };
+		int one = 0;
+
 		if (resoluto_image_remove(invocation->words.items[i], NULL, &err) < 0)
-			return command_failed(invocation, &err);
+			one = command_failed(invocation, &err);
+		code = code ? code : one;
 	}
-	return 0;
+	return code;
 }
 
 static int run_prune(const struct invocation *invocation, void *args)

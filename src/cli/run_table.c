@@ -58,8 +58,9 @@ const struct option run_option_table[] = {
 	{ OPTION_LIST, .name = "exclude", .value = "NAME", FIELD(exclude),
 	  .help = "leave out entries of this name anywhere in the workspace, instead of the "
 	          "built-in list (.venv, node_modules, __pycache__, dist, build ...); repeatable" },
-	{ OPTION_LIST, .name = "protect", .value = "NAME", FIELD(protect),
-	  .help = "keep entries of this name although the list leaves them out; repeatable" },
+	{ OPTION_LIST, .name = "protect", .value = "NAME|PATH", FIELD(protect),
+	  .help = "keep entries of this name, or the one at this path of the workspace, although "
+	          "the list leaves them out; repeatable" },
 	{ OPTION_LIST, .name = "output", .value = "GLOB", FIELD(outputs),
 	  .help = "bring back files that match, relative to the workspace, ** for any depth; "
 	          "whatever the program's exit code; repeatable" },

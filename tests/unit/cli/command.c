@@ -255,7 +255,8 @@ static void images_are_listed(void)
 static void images_are_pulled_named_and_removed(void)
 {
 	CLEANUP(captured_done)
-	struct captured pull = { 0 }, import = { 0 }, removal = { 0 }, prune = { 0 };
+	struct captured pull = { 0 }, import = { 0 }, removal = { 0 }, several = { 0 },
+			prune = { 0 };
 
 	script((struct fake_api){ 0 });
 	pull = MAIN("image", "pull", "reg/x:1");
@@ -269,6 +270,11 @@ static void images_are_pulled_named_and_removed(void)
 	removal = MAIN("image", "rm", "--", "-odd");
 	CHECK(removal.code == 0);
 	CHECK_STR(fake_api.image_words[0], "-odd");
+	several = MAIN("image", "rm", "none", "mine:3");
+	CHECK(several.code == 125);
+	CHECK_STR(fake_api.image_words[0], "mine:3"); /* the other one all the same */
+	CHECK_STR(several.errors,
+	          "resoluto-sandbox: image rm: no image none: No such file or directory\n");
 	prune = MAIN("image", "prune");
 	CHECK_STR(prune.out, "freed 3.0 MiB\n");
 }

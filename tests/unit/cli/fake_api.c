@@ -290,6 +290,8 @@ int resoluto_image_tag(const char *ref, const char *name,
 int resoluto_image_remove(const char *ref, const struct resoluto_image_options *options,
                           struct resoluto_err *err)
 {
+	if (strcmp(ref, "none") == 0)
+		return resoluto_fail(err, -ENOENT, "no image none");
 	return image_call(ref, "", err);
 }
 
