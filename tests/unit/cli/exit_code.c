@@ -20,6 +20,7 @@ static const struct {
 	  7 }, /* it caught our signal and ended by itself */
 	{ { .ran = true, .exit_code = 137, .signal = 9, .reason = "out-of-memory" }, 0, 137 },
 	{ { .ran = true, .exit_code = 1, .reason = "outputs-failed" }, 0, 1 },
+	{ { .ran = true, .exit_code = 7, .reason = "guest-disk-full" }, 0, 7 },
 	{ { .ran = true, .exit_code = 2, .reason = "bad-output" }, 0, 2 },
 	/* it could not start */
 	{ { .exit_code = 127, .reason = "not-found" }, 0, 127 },
@@ -35,6 +36,7 @@ static const struct {
 	/* the sandbox failed */
 	{ { .ran = false, .reason = "canary-failed" }, 0, 125 },
 	{ { .ran = false, .exit_code = 1, .reason = "setup-failed" }, 0, 125 },
+	{ { .ran = false, .exit_code = 1, .reason = "guest-disk-full" }, 0, 125 },
 	{ { .ran = false }, 0, 125 },
 	{ { .ran = true, .exit_code = 0, .reason = "outputs-failed" }, 0, 125 },
 	{ { .ran = true, .exit_code = 0, .reason = "bad-output" }, 0, 125 },
