@@ -75,18 +75,30 @@ static int put_bites(const char *key, const char *bytes, size_t len, size_t bite
 	                            &(struct resoluto_source){ bites_read, &bites }, err);
 }
 
+/* err.h: written on failure, untouched on success. */
+static void expect_told(int r, const struct resoluto_err *err)
+{
+	CHECK(err->code == (r < 0 ? r : 0) && (r < 0) == (err->text[0] != '\0'));
+}
+
 static int put(const char *key, const char *text)
 {
-	return resoluto_conduit_put_bytes(under_test.conduit, key, text, strlen(text), NULL);
+	struct resoluto_err err = { 0 };
+	int r = resoluto_conduit_put_bytes(under_test.conduit, key, text, strlen(text), &err);
+
+	expect_told(r, &err);
+	return r;
 }
 
 static void expect(const char *key, const char *want)
 {
 	CLEANUP(mem_free) char *bytes = NULL;
+	struct resoluto_err err = { 0 };
 	size_t len = 0;
 
-	CHECK(resoluto_conduit_get_bytes(under_test.conduit, key, TEXT_MAX, &bytes, &len, NULL) ==
+	CHECK(resoluto_conduit_get_bytes(under_test.conduit, key, TEXT_MAX, &bytes, &len, &err) ==
 	      0);
+	expect_told(0, &err);
 	CHECK(len == strlen(want));
 	CHECK_STR(bytes, want);
 }
@@ -109,8 +121,10 @@ static int note_key(void *ctx, const struct resoluto_object *object)
 static void expect_list(const char *prefix, const char *want)
 {
 	CLEANUP(buf_done) struct buf keys = BUF_INIT(TEXT_MAX);
+	struct resoluto_err err = { 0 };
 
-	CHECK(resoluto_conduit_list(under_test.conduit, prefix, note_key, &keys, NULL) == 0);
+	CHECK(resoluto_conduit_list(under_test.conduit, prefix, note_key, &keys, &err) == 0);
+	expect_told(0, &err);
 	CHECK_STR(keys.data ? keys.data : "", want);
 }
 
