@@ -121,8 +121,10 @@ struct resoluto_run_options {
 	const char *output_dir;          /* where outputs land; NULL: the workspace */
 
 	struct resoluto_stdin input;
-	const char *const *env; /* KEY=VALUE; wins over env_file and the image */
-	const char *env_file;   /* KEY=VALUE lines; a pipe is waited for, before any deadline */
+	/* KEY=VALUE; wins over env_file and the image.  A KEY has no blank and no control character, here and
+	 * in env_file, and does not begin with RESOLUTO_ */
+	const char *const *env;
+	const char *env_file; /* KEY=VALUE lines; a pipe is waited for, before any deadline */
 	/* In the guest; NULL: /workspace if one is staged, else the image's, else /workspace. */
 	const char *workdir;
 	const char *user;           /* non-root; NULL: the image's, else 1000:1000 */
