@@ -13,6 +13,8 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 . "$here/scripts/lib/kernel-dir.sh"
 # shellcheck source=scripts/lib/kernel-file.sh
 . "$here/scripts/lib/kernel-file.sh"
+# shellcheck source=scripts/lib/config.sh
+. "$here/scripts/lib/config.sh"
 
 usage() {
 	cat <<-EOF
@@ -38,6 +40,12 @@ kernel=
 base_image=
 prefix=
 build_dir=$here/build
+# KVM is what runs have, and --accel leaves it open: it is not given up for another kernel.
+kvm_is_recorded=
+# Exit code of try_kernel, see there, and what it tells choose_acceleration.
+no_kvm_here=3
+refusal_code=1
+probing=
 skip_packages=
 uninstall=
 
@@ -86,6 +94,7 @@ set_places() {
 		config=$RESOLUTO_LOCAL_ENV
 		copy=$config
 	fi
+	trial=$config.trial.$$
 	machine=$(uname -m)
 	version=$(sed -n 's/^#define RESOLUTO_VERSION "\(.*\)"/\1/p' "$here/include/resoluto/version.h")
 	umask 022
@@ -244,46 +253,6 @@ provision_image() {
 	fi
 }
 
-qemu_path() {
-	local name=qemu-system-$machine
-	printf '%s\n' "${RESOLUTO_LOCAL_QEMU:-$(command -v "$name" || true)}"
-}
-
-# Root runs each microVM with a uid of its own out of a range that nobody else has.
-uid_range() {
-	local first=1879048192 count=256
-	while cut -d: -f3 /etc/passwd | awk -v a="$first" -v n="$count" '$1 >= a && $1 < a + n {found = 1} END {exit !found}' ||
-		cat /etc/subuid /etc/subgid 2>/dev/null |
-		awk -F: -v a="$first" -v n="$count" '$2 < a + n && $2 + $3 > a {found = 1} END {exit !found}'; do
-		first=$((first + count))
-	done
-	printf '%s-%s\n' "$first" "$((first + count - 1))"
-}
-
-write_config() { # acceleration; "" before it was found out, so that nothing can run by mistake
-	local part=$config.part qemu
-	qemu=$(qemu_path)
-	[ -n "$qemu" ] || die "QEMU was not found: install qemu-system-$machine or set RESOLUTO_LOCAL_QEMU"
-	{
-		printf '# written by scripts/local-backend-up.sh; read by resoluto-sandbox, or: set -a; source local.env; set +a\n'
-		printf 'RESOLUTO_LOCAL_RUNTIME=microvm\n'
-		[ -z "$1" ] || printf 'RESOLUTO_LOCAL_ACCEL=%s\n' "$1"
-		printf 'RESOLUTO_LOCAL_MACHINE=%s\n' "$(cat "$kernel_dir/MACHINE")"
-		printf 'RESOLUTO_LOCAL_QEMU=%s\n' "$qemu"
-		printf 'RESOLUTO_LOCAL_KERNEL=%s\n' "$kernel_dir/vmlinux"
-		printf 'RESOLUTO_LOCAL_INITRD=%s\n' "$kernel_dir/initrd.img"
-		printf 'RESOLUTO_SANDBOX_IMAGE=%s\n' "$image_name"
-		[ "$(id -u)" -ne 0 ] || printf 'RESOLUTO_LOCAL_UIDS=%s\n' "$(uid_range)"
-		[ -z "${RESOLUTO_CACHE_DIR:-}" ] || printf 'RESOLUTO_CACHE_DIR=%s\n' "$cache"
-		[ -z "${RESOLUTO_STATE_DIR:-}" ] || printf 'RESOLUTO_STATE_DIR=%s\n' "$state"
-		[ "$prefix" != none ] || printf 'RESOLUTO_LIBEXEC_DIR=%s\n' "$build_dir/src/shim"
-	} >"$part"
-	mv "$part" "$config"
-	[ "$config" = "$copy" ] || cp "$config" "$copy"
-	export RESOLUTO_LOCAL_ENV=$config
-	unset RESOLUTO_LOCAL_ACCEL RESOLUTO_LOCAL_MACHINE RESOLUTO_LOCAL_KERNEL RESOLUTO_LOCAL_INITRD RESOLUTO_SANDBOX_IMAGE
-}
-
 # Only a boot tells: a /dev/kvm that opens may still not run a guest, or hang.  A nested one on a busy machine
 # takes most of a minute.
 kvm_boots() {
@@ -306,20 +275,30 @@ warn_about_tcg() {
 	EOF
 }
 
+# Without KVM where it must be.
+refuse_emulation() {
+	local code=1
+	[ -w /dev/kvm ] || code=$refusal_code
+	if [ "$accel" = kvm ]; then
+		die_with "$code" "--accel kvm: a probe boot with KVM failed (its output is in $STEP_LOG); is virtualization" \
+			"switched on in the firmware, or nested virtualization on the host of this VM, and may you open /dev/kvm?"
+	fi
+	die_with "$code" "KVM is recorded, and a probe boot with it failed on the ${kernel_dir##*/} kernel (its output is in $STEP_LOG)"
+}
+
 choose_acceleration() {
 	if [ "$accel" = tcg ]; then
 		chosen=tcg
 	elif say "==> probing KVM with a real boot (two minutes at most)" && kvm_boots; then
 		chosen=kvm
 		say "    KVM works"
-	elif [ "$accel" = kvm ]; then
-		die "--accel kvm: a probe boot with KVM failed (its output is in $STEP_LOG); is virtualization" \
-			"switched on in the firmware, or nested virtualization on the host of this VM, and may you open /dev/kvm?"
+	elif [ "$accel" = kvm ] || [ -n "$kvm_is_recorded" ]; then
+		refuse_emulation
 	else
 		chosen=tcg
 		warn_about_tcg
 	fi
-	write_config "$chosen"
+	write_trial "$chosen"
 }
 
 canary() {
@@ -332,64 +311,93 @@ print("python  ", sys.version.split()[0])
 print("hello from the sandbox")'
 	say "==> canary: a real program in a real microVM ($chosen)"
 	if ! "$cli" run -- python3 -c "$program" | sed 's/^/    | /'; then
-		die "the canary failed; 'resoluto-sandbox doctor' tells what is missing"
+		"$cli" doctor >&2 || true
+		die "the canary failed, so nothing was recorded; what was found out about this system stands above"
 	fi
 	say "    host boot id  $(cat /proc/sys/kernel/random/boot_id)"
 }
 
-# From a kernel that is there to a green canary on it.
-bring_up() { # built|distro|file
+# From a kernel that is there to a green canary on it: only then is it recorded.
+bring_up() { # built|distro
 	kernel_dir=$cache/kernel/$1
 	step "initramfs with the runner" make_initramfs
 	# The image tool needs a configuration; the acceleration follows.
-	write_config ""
+	write_trial ""
 	provision_image
 	choose_acceleration
 	canary
+	record_trial
 }
 
-# A kernel of the caller's is recorded only once it has booted.
+# A kernel of the caller's has its place only once it has booted.
 bring_up_file() {
-	local config_of_all=$config copy_of_all=$copy
 	kernel_dir=$cache/kernel/probe
-	trap 'stop_step; rm -rf "$cache/kernel/probe"' EXIT
+	probing=1
 	say "==> guest kernel from $kernel"
 	import_kernel_file "$kernel" "$kernel_dir"
 	step "initramfs with the runner" make_initramfs
-	config=$kernel_dir/local.env copy=$config
-	write_config ""
+	write_trial ""
 	provision_image
 	choose_acceleration
 	probe_kernel_file "$cli" "$kernel"
-	rm -f "$kernel_dir/initrd.img" "$config"
-	kernel_dir_place "$kernel_dir" "$cache/kernel/file"
-	config=$config_of_all copy=$copy_of_all accel=$chosen
-	bring_up file
+	canary
+	kernel_dir_place "$kernel_dir" "$cache/kernel/file" || die "cannot put the kernel into $cache/kernel/file"
+	kernel_dir=$cache/kernel/file
+	write_trial "$chosen"
+	record_trial
 }
 
-# The built kernel, but not at the price of KVM where the other one has it.
-try_built() {
-	[ "$recorded_accel" != kvm ] || [ "$accel" != auto ] || accel=kvm
-	(bring_up built) || return
-	kernel_dir=$cache/kernel/built
-	chosen=$(sed -n 's/^RESOLUTO_LOCAL_ACCEL=//p' "$config")
+# bring_up that does not leave: returns 1, or $no_kvm_here where /dev/kvm cannot be used at all.
+try_kernel() { # built|distro
+	local rc=0
+	(
+		end_steps_with_us
+		refusal_code=$no_kvm_here
+		bring_up "$1"
+	) || rc=$?
+	kernel_dir=$cache/kernel/$1
+	chosen=$(config_value "$config" RESOLUTO_LOCAL_ACCEL)
+	return "$rc"
 }
 
-# First what is quickest, in the end the built kernel.
-bring_up_best() {
-	local asked=$accel why="it could not be built"
-	recorded_accel=$(sed -n 's/^RESOLUTO_LOCAL_ACCEL=//p' "$config" 2>/dev/null || true)
-	if ! built_kernel_is_there; then
-		provision_distro_kernel
-		bring_up distro
-		recorded_accel=$chosen
-		build_kernel || { warn_about_kernel "$why"; return 0; }
-	fi
-	! try_built || return 0
-	accel=$asked
+is_provisioned() {
+	[ -n "$(config_value "$config" RESOLUTO_LOCAL_ACCEL)" ] && [ -f "$(config_value "$config" RESOLUTO_LOCAL_KERNEL)" ]
+}
+
+use_distro_kernel() {
 	provision_distro_kernel
 	bring_up distro
-	warn_about_kernel "it did not pass its canary"
+}
+
+# The first time what is quickest, in the end the built kernel; but not at the price of KVM where the other one has it.
+bring_up_best() {
+	local recorded distro_is_up='' rc=0
+	recorded=$(config_value "$config" RESOLUTO_LOCAL_ACCEL)
+	if ! built_kernel_is_there; then
+		if ! is_provisioned; then
+			use_distro_kernel
+			distro_is_up=1 recorded=$chosen
+		fi
+		if ! build_kernel; then
+			[ -n "$distro_is_up" ] || use_distro_kernel
+			warn_about_kernel "it could not be built"
+			return 0
+		fi
+	fi
+	[ "$recorded" != kvm ] || [ "$accel" != auto ] || kvm_is_recorded=1
+	try_kernel built || rc=$?
+	[ "$rc" -ne 0 ] || return 0
+	if [ "$rc" -ne "$no_kvm_here" ]; then
+		provision_distro_kernel
+		if try_kernel distro; then
+			warn_about_kernel "it did not pass its canary"
+			return 0
+		fi
+	fi
+	[ -n "$kvm_is_recorded" ] || exit 1
+	say "    KVM is recorded, and works no more"
+	kvm_is_recorded=
+	bring_up built
 }
 
 warn_about_kernel() { # why
@@ -430,9 +438,16 @@ remove_all() {
 	say "removed: the installed files, $cache, $state, $config; packages stay installed"
 }
 
+end() {
+	stop_step
+	[ ! -e "$trial" ] || rm -f -- "$trial"
+	[ -z "$probing" ] || rm -rf -- "$cache/kernel/probe"
+}
+
 main() {
 	parse_arguments "$@"
 	set_places
+	trap end EXIT
 	if [ -n "$uninstall" ]; then
 		remove_all
 		return 0

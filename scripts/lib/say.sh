@@ -9,9 +9,15 @@ say() {
 	printf '%s\n' "$*"
 }
 
-die() {
+die_with() { # exit-code words...
+	local code=$1
+	shift
 	printf '%s: %s\n' "$(basename "$0")" "$*" >&2
-	exit 1
+	exit "$code"
+}
+
+die() {
+	die_with 1 "$@"
 }
 
 show_log_tail() {
@@ -77,7 +83,13 @@ stop_step() {
 	STEP_PID=
 }
 
-STEP_PID=
-trap stop_step EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
+# Also for a subshell, which does not inherit it.
+end_steps_with_us() {
+	STEP_PID=
+	trap stop_step EXIT
+	trap 'exit 129' HUP
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+}
+
+end_steps_with_us

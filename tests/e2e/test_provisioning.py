@@ -6,12 +6,13 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import tarfile
 
 import pytest
 
-from conftest import ROOT, build_dir, needed
+from conftest import ROOT, build_dir, needed, wait_until
 
 SCRIPT = ROOT / "scripts/local-backend-up.sh"
 
@@ -27,6 +28,13 @@ def up(tmp_path):
         return subprocess.run(["bash", SCRIPT, *map(str, arguments)], env={**env, **more}, cwd=tmp_path, text=True,
                               capture_output=True, timeout=600, stdin=subprocess.DEVNULL)
 
+    def start(*arguments, **more):
+        """A process group of its own, as a terminal makes one."""
+        return subprocess.Popen(["bash", SCRIPT, *map(str, arguments)], env={**env, **more}, cwd=tmp_path,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
+                                start_new_session=True)
+
+    run.start = start
     return run
 
 
@@ -42,6 +50,45 @@ def provisioned():
         pytest.skip("this build has no runner")
     return (["--skip-packages", "--prefix", "none", "--build-dir", build_dir()],
             {"RESOLUTO_CACHE_DIR": str(pathlib.Path(needed("RESOLUTO_TEST_CACHE")) / "sandbox")})
+
+
+STAND_IN = """#!/bin/bash
+# The real program; what the test says stands in for KVM.
+by_kvm=
+[ "$RESOLUTO_LOCAL_ACCEL" != kvm ] && { [ -n "$RESOLUTO_LOCAL_ACCEL" ] || ! grep -qsx RESOLUTO_LOCAL_ACCEL=kvm "$RESOLUTO_LOCAL_ENV"; } ||
+	by_kvm=1
+kernel=${RESOLUTO_LOCAL_KERNEL:-$(sed -n 's/^RESOLUTO_LOCAL_KERNEL=//p' "$RESOLUTO_LOCAL_ENV")}
+kernel=$(basename "$(dirname "$kernel")")
+%(words)s
+[ -z "$by_kvm" ] || export RESOLUTO_LOCAL_ACCEL=tcg
+exec %(real)s "$@"
+"""
+
+
+@pytest.fixture
+def with_stand_in(tmp_path):
+    """Returns with_stand_in(arguments, env, words): the arguments and variables with a build folder in which the command
+    line is a shell script: words, which may ask $1 (the command), $by_kvm and $kernel (built, distro ...), and the real
+    program with emulation instead of KVM."""
+    def make(arguments, env, words):
+        ours, theirs = tmp_path / "stand-in", build_dir()
+        (ours / "src/cli").mkdir(parents=True, exist_ok=True)
+        (ours / "build.ninja").touch()
+        for name in ("guest", "src/shim", "src/gateway"):
+            if not (ours / name).exists():
+                (ours / name).symlink_to(theirs / name)
+        (ours / "src/cli/resoluto-sandbox").write_text(
+            STAND_IN % {"words": words, "real": theirs / "src/cli/resoluto-sandbox"})
+        (ours / "src/cli/resoluto-sandbox").chmod(0o755)
+        programs = tmp_path / "stand-in/bin"
+        programs.mkdir(exist_ok=True)
+        for name in ("meson", "ninja"):
+            (programs / name).write_text("#!/bin/sh\n")
+            (programs / name).chmod(0o755)
+        arguments = [ours if argument == build_dir() else argument for argument in arguments]
+        return arguments, {**env, "PATH": f"{programs}:{env.get('PATH', os.environ['PATH'])}"}
+
+    return make
 
 
 @pytest.fixture
@@ -83,8 +130,7 @@ def test_kvm_on_request_is_refused_and_nothing_weaker_is_recorded(up, provisione
     done = up("--accel", "kvm", *arguments, **env)
     assert done.returncode == 1, done.stdout
     assert "--accel kvm: a probe boot with KVM failed" in done.stderr and "WARNING" not in done.stderr
-    recorded = settings(tmp_path / "local.env")
-    assert "RESOLUTO_LOCAL_ACCEL" not in recorded and recorded["RESOLUTO_LOCAL_QEMU"] == "/bin/false"
+    assert not list(tmp_path.glob("local.env*")), "nothing is recorded until something works"
     assert checkout_copy() == before, "who names a file gets that one and no other"
 
 
@@ -92,9 +138,66 @@ def test_emulation_is_said_loudly_and_a_red_canary_is_no_success(up, provisioned
     arguments, env = provisioned
     done = up(*arguments, **env)
     assert "WARNING: no hardware virtualization" in done.stderr and "not a hardened security boundary" in done.stderr
-    assert settings(tmp_path / "local.env")["RESOLUTO_LOCAL_ACCEL"] == "tcg"
-    assert done.returncode == 1 and "the canary failed" in done.stderr
-    assert "is up" not in done.stdout
+    assert done.returncode == 1 and "the canary failed, so nothing was recorded" in done.stderr
+    assert "[OK] kernel of the sandboxes" in done.stderr, "what doctor finds, by the configuration that failed"
+    assert "is up" not in done.stdout and not list(tmp_path.glob("local.env*"))
+
+
+# --- what is recorded, and when ---
+
+def test_what_was_recorded_stays_until_something_else_works(up, machine, with_stand_in, tmp_path):
+    """KVM that no guest boots on: a refusal changes nothing, and a run in the meantime goes by what is recorded."""
+    arguments, env = machine
+    shutil.copytree(built(), tmp_path / "cache/kernel/built")
+    config, meanwhile = tmp_path / "local.env", tmp_path / "meanwhile"
+    assert up(*arguments, **env).returncode == 0
+    recorded = config.read_text()
+    assert settings(config)["RESOLUTO_LOCAL_ACCEL"] == "tcg"
+    arguments, env = with_stand_in(arguments[2:], env, f'[ -z "$by_kvm" ] || {{ cat {config} >{meanwhile}; exit 125; }}')
+    for kernel in ([], ["--kernel", "built"], ["--kernel", built() / "vmlinux"]):
+        meanwhile.unlink(missing_ok=True)
+        done = up("--accel", "kvm", *kernel, *arguments, **env)
+        assert done.returncode == 1 and "--accel kvm: a probe boot with KVM failed" in done.stderr, done.stderr
+        assert config.read_text() == recorded == meanwhile.read_text()
+        assert list(tmp_path.glob("local.env*")) == [config]
+    assert sorted(p.name for p in (tmp_path / "cache/kernel").iterdir() if p.is_dir()) == ["built", "distro"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_what_was_recorded_stays_when_provisioning_is_stopped(up, machine, with_stand_in, tmp_path, number):
+    arguments, env = machine
+    config, there = tmp_path / "local.env", tmp_path / "there"
+    config.write_text("RESOLUTO_LOCAL_ACCEL=tcg\n")
+    arguments, env = with_stand_in(arguments[2:], env, f'[ "$1" != run ] || {{ touch {there}; exec sleep 300; }}')
+    process = up.start("--accel", "tcg", "--kernel", "distro", *arguments, **env)
+    try:
+        wait_until(there.exists, "the canary")
+        assert config.read_text() == "RESOLUTO_LOCAL_ACCEL=tcg\n" and len(list(tmp_path.glob("local.env*"))) == 2
+        os.killpg(process.pid, number)
+        assert process.wait(60) == 128 + number
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    assert config.read_text() == "RESOLUTO_LOCAL_ACCEL=tcg\n" and list(tmp_path.glob("local.env*")) == [config]
+
+
+@pytest.mark.parametrize("good, kernel, accel", [
+    ("distro", "distro", "kvm"),  # the kernel of our own is at fault
+    ("none", "built", "tcg"),  # KVM is
+])
+def test_kvm_that_is_recorded_decides_about_the_kernel(up, machine, with_stand_in, tmp_path, good, kernel, accel):
+    arguments, env = machine
+    shutil.copytree(built(), tmp_path / "cache/kernel/built")
+    (tmp_path / "local.env").write_text("RESOLUTO_LOCAL_ACCEL=kvm\n")
+    arguments, env = with_stand_in(arguments[2:], env, f'[ -z "$by_kvm" ] || [ "$kernel" = {good} ] || exit 125')
+    done = up(*arguments, **env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert ("WARNING: sandboxes use the distribution's kernel" in done.stderr) == (kernel == "distro")
+    assert ("WARNING: no hardware virtualization" in done.stderr) == (accel == "tcg")
+    recorded = settings(tmp_path / "local.env")
+    assert recorded["RESOLUTO_LOCAL_KERNEL"] == str(tmp_path / f"cache/kernel/{kernel}/vmlinux")
+    assert recorded["RESOLUTO_LOCAL_ACCEL"] == accel
 
 
 @pytest.mark.parametrize("arguments, words", [
@@ -265,8 +368,8 @@ def test_kvm_is_not_given_up_for_the_built_kernel(up, machine, tmp_path):
     shutil.copytree(built(), tmp_path / "cache/kernel/built")
     (tmp_path / "local.env").write_text("RESOLUTO_LOCAL_ACCEL=kvm\n")
     done = up(*arguments[2:], **{**env, "RESOLUTO_LOCAL_QEMU": "/bin/false"})
-    assert done.returncode == 1 and "--accel kvm: a probe boot with KVM failed" in done.stderr
-    assert settings(tmp_path / "local.env")["RESOLUTO_LOCAL_KERNEL"] == str(tmp_path / "cache/kernel/distro/vmlinux")
+    assert done.returncode == 1 and "KVM is recorded, and a probe boot with it failed on the built kernel" in done.stderr
+    assert (tmp_path / "local.env").read_text() == "RESOLUTO_LOCAL_ACCEL=kvm\n"
 
 
 # --- a kernel of the caller's ---
