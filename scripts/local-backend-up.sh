@@ -75,16 +75,26 @@ parse_arguments() {
 	esac
 }
 
+# What is recorded counts where the environment says nothing, so that a second call, or --uninstall, finds what the first made.
+use_recorded_place() { # name
+	local recorded
+	[ -z "${!1:-}" ] || return 0
+	recorded=$(config_value "$config" "$1")
+	[ -n "$recorded" ] || return 0
+	printf -v "$1" '%s' "$recorded"
+	say "    $1=$recorded, as $config says"
+}
+
 # Where things go, as docs/environment.md says.
 set_places() {
 	if [ "$(id -u)" -eq 0 ]; then
-		cache=${RESOLUTO_CACHE_DIR:-/var/cache/resoluto-sandbox}
-		state=${RESOLUTO_STATE_DIR:-/var/lib/resoluto-sandbox}
+		cache=/var/cache/resoluto-sandbox
+		state=/var/lib/resoluto-sandbox
 		config=/etc/resoluto-sandbox/local.env
 		prefix=${prefix:-/usr/local}
 	else
-		cache=${RESOLUTO_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/resoluto-sandbox}
-		state=${RESOLUTO_STATE_DIR:-${XDG_STATE_HOME:-$HOME/.local/state}/resoluto-sandbox}
+		cache=${XDG_CACHE_HOME:-$HOME/.cache}/resoluto-sandbox
+		state=${XDG_STATE_HOME:-$HOME/.local/state}/resoluto-sandbox
 		config=${XDG_CONFIG_HOME:-$HOME/.config}/resoluto-sandbox/local.env
 		prefix=${prefix:-$HOME/.local}
 	fi
@@ -94,6 +104,10 @@ set_places() {
 		config=$RESOLUTO_LOCAL_ENV
 		copy=$config
 	fi
+	use_recorded_place RESOLUTO_CACHE_DIR
+	use_recorded_place RESOLUTO_STATE_DIR
+	cache=${RESOLUTO_CACHE_DIR:-$cache}
+	state=${RESOLUTO_STATE_DIR:-$state}
 	trial=$config.trial.$$
 	machine=$(uname -m)
 	version=$(sed -n 's/^#define RESOLUTO_VERSION "\(.*\)"/\1/p' "$here/include/resoluto/version.h")

@@ -12,6 +12,14 @@ config_value() { # file name
 	sed -n -E "s/\r\$//; s/^[[:blank:]]*(export )?$2=//p" "$1" | head -1 | sed -E "s/^(['\"])(.*)\1\$/\2/"
 }
 
+# What provisioning writes; every other line of a configuration is its owner's, and stays.
+readonly CONFIG_HEAD='# written by scripts/local-backend-up.sh;'
+readonly CONFIG_NAMES='RESOLUTO_(LOCAL_(RUNTIME|ACCEL|MACHINE|QEMU|KERNEL|INITRD|UIDS)|SANDBOX_IMAGE|(CACHE|STATE|LIBEXEC)_DIR)'
+
+lines_of_owner() { # file
+	[ ! -f "$1" ] || grep -v -E "^($CONFIG_HEAD|[[:blank:]]*(export )?$CONFIG_NAMES=)" "$1" || true
+}
+
 qemu_path() {
 	local name=qemu-system-$machine
 	printf '%s\n' "${RESOLUTO_LOCAL_QEMU:-$(command -v "$name" || true)}"
@@ -29,7 +37,7 @@ uid_range() {
 }
 
 config_text() { # acceleration qemu
-	printf '# written by scripts/local-backend-up.sh; read by resoluto-sandbox, or: set -a; source local.env; set +a\n'
+	printf '%s read by resoluto-sandbox, or: set -a; source local.env; set +a\n' "$CONFIG_HEAD"
 	printf 'RESOLUTO_LOCAL_RUNTIME=microvm\n'
 	[ -z "$1" ] || printf 'RESOLUTO_LOCAL_ACCEL=%s\n' "$1"
 	printf 'RESOLUTO_LOCAL_MACHINE=%s\n' "$(cat "$kernel_dir/MACHINE")"
@@ -41,6 +49,16 @@ config_text() { # acceleration qemu
 	[ -z "${RESOLUTO_CACHE_DIR:-}" ] || printf 'RESOLUTO_CACHE_DIR=%s\n' "$cache"
 	[ -z "${RESOLUTO_STATE_DIR:-}" ] || printf 'RESOLUTO_STATE_DIR=%s\n' "$state"
 	[ "$prefix" != none ] || printf 'RESOLUTO_LIBEXEC_DIR=%s\n' "$build_dir/src/shim"
+	lines_of_owner "$config"
+}
+
+# As readable as the one that it may replace: what its owner wrote there may be a secret (a proxy's password).
+make_trial() { # acceleration qemu
+	rm -f -- "$trial"
+	if [ -f "$config" ]; then
+		(umask 077 && : >"$trial") && chmod --reference="$config" "$trial" || return
+	fi
+	config_text "$1" "$2" >"$trial"
 }
 
 # From now on this script's own calls go by it; everybody else's by what is recorded.
@@ -48,15 +66,14 @@ write_trial() { # acceleration; "" before it was found out, so that nothing can 
 	local qemu
 	qemu=$(qemu_path)
 	[ -n "$qemu" ] || die "QEMU was not found: install qemu-system-$machine or set RESOLUTO_LOCAL_QEMU"
-	rm -f "$trial"
-	config_text "$1" "$qemu" >"$trial" || die "cannot write $trial"
+	make_trial "$1" "$qemu" || die "cannot write $trial"
 	export RESOLUTO_LOCAL_ENV=$trial
 	unset RESOLUTO_LOCAL_ACCEL RESOLUTO_LOCAL_MACHINE RESOLUTO_LOCAL_KERNEL RESOLUTO_LOCAL_INITRD RESOLUTO_SANDBOX_IMAGE
 }
 
 # What was tried and works.  Nobody stops in between, so that the checkout's copy says the same.
 record_trial() {
-	[ "$config" = "$copy" ] || cp "$trial" "$copy.part" || die "cannot write $copy"
+	[ "$config" = "$copy" ] || cp -p "$trial" "$copy.part" || die "cannot write $copy"
 	(
 		trap '' HUP INT TERM
 		mv -f "$trial" "$config" && { [ "$config" = "$copy" ] || mv -f "$copy.part" "$copy"; }

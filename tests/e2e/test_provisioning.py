@@ -182,6 +182,42 @@ def test_what_was_recorded_stays_when_provisioning_is_stopped(up, machine, with_
     assert config.read_text() == "RESOLUTO_LOCAL_ACCEL=tcg\n" and list(tmp_path.glob("local.env*")) == [config]
 
 
+def test_what_its_owner_wrote_into_the_configuration_stays(up, machine, tmp_path):
+    arguments, env = machine
+    config = tmp_path / "local.env"
+    theirs = ("# at most two, said Ada\nRESOLUTO_LOCAL_MAX_RUNS=2\n\n  export RESOLUTO_LOCAL_BOOT_LIMIT='90s'\n"
+              "RESOLUTO_EGRESS_PROXY=http://me:secret@proxy:3128\nRESOLUTO_SANDBOX_REGISTRY=")
+    config.write_text(f"export RESOLUTO_LOCAL_ACCEL=kvm\n{theirs}")
+    config.chmod(0o600)
+    for _ in range(2):
+        done = up("--kernel", "distro", *arguments, **env)
+        assert done.returncode == 0, done.stdout + done.stderr
+        text = config.read_text()
+        assert text.endswith(f"\n{theirs}\n"), text
+        assert text.count("RESOLUTO_LOCAL_ACCEL=") == 1 and text.count("written by") == 1
+        assert settings(config)["RESOLUTO_LOCAL_ACCEL"] == "tcg"
+        assert config.stat().st_mode & 0o777 == 0o600, "there may be a secret in it"
+
+
+def test_a_second_call_finds_the_places_of_the_first(up, machine, with_stand_in, tmp_path):
+    """Also where another environment calls: what counts is what the configuration says, and that is said."""
+    arguments, env = machine
+    places = {"RESOLUTO_CACHE_DIR": tmp_path / "cache", "RESOLUTO_STATE_DIR": tmp_path / "state"}
+    arguments, env = with_stand_in(arguments, env, "")
+    first = up("--kernel", "distro", *arguments, **env)
+    assert first.returncode == 0 and "RESOLUTO_CACHE_DIR" not in first.stdout, first.stdout + first.stderr
+    recorded = (tmp_path / "local.env").read_text()
+    env.update(RESOLUTO_CACHE_DIR="", RESOLUTO_STATE_DIR="")
+    second = up("--kernel", "distro", *arguments, **env)
+    assert second.returncode == 0, second.stdout + second.stderr
+    assert (tmp_path / "local.env").read_text() == recorded
+    for name, place in places.items():
+        assert f"{name}={place}, as {tmp_path}/local.env says\n" in second.stdout
+    (tmp_path / "cache/images").unlink()  # a link to those of the tests
+    assert up("--uninstall", *arguments, **env).returncode == 0
+    assert not any(place.exists() for place in places.values())
+
+
 @pytest.mark.parametrize("good, kernel, accel", [
     ("distro", "distro", "kvm"),  # the kernel of our own is at fault
     ("none", "built", "tcg"),  # KVM is
