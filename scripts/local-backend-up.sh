@@ -15,6 +15,8 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 . "$here/scripts/lib/kernel-file.sh"
 # shellcheck source=scripts/lib/config.sh
 . "$here/scripts/lib/config.sh"
+# shellcheck source=scripts/lib/uninstall.sh
+. "$here/scripts/lib/uninstall.sh"
 
 usage() {
 	cat <<-EOF
@@ -185,6 +187,7 @@ build_and_install() {
 	else
 		step "installing to $prefix" as_root meson install -C "$build_dir" --no-rebuild --quiet
 	fi
+	remember_installed
 	cli=$prefix/bin/resoluto-sandbox
 	# The shared library of a prefix that ld.so does not know yet.
 	[ "$(id -u)" -ne 0 ] || ldconfig
@@ -425,31 +428,6 @@ warn_about_kernel() { # why
 	************************************************************************************
 
 	EOF
-}
-
-# By root only what is not ours already.  A folder with our name goes with the last file in it.
-remove_installed() { # file
-	local folder=${1%/*} by=()
-	[ -e "$1" ] || [ -L "$1" ] || return 0
-	[ -w "$folder" ] || by=(as_root)
-	"${by[@]}" rm -f -- "$1"
-	case "${folder##*/}" in
-	resoluto | resoluto-sandbox) "${by[@]}" rmdir -- "$folder" 2>/dev/null || true ;;
-	esac
-}
-
-remove_all() {
-	if [ -f "$build_dir/meson-logs/install-log.txt" ]; then
-		grep -v '^#' "$build_dir/meson-logs/install-log.txt" | while IFS= read -r file; do
-			[ -d "$file" ] || remove_installed "$file"
-		done
-	fi
-	rm -rf -- "$cache/kernel" "$cache/images" "$cache/refs.json" "$cache/templates" "$cache/provision.log" \
-		"$cache/base-image.key"
-	rm -rf -- "$state"
-	rm -f -- "$config" "$copy"
-	rmdir -- "$cache" "$(dirname "$config")" 2>/dev/null || true
-	say "removed: the installed files, $cache, $state, $config; packages stay installed"
 }
 
 end() {

@@ -309,13 +309,40 @@ def test_uninstall_removes_what_is_ours_and_nothing_else(up, tmp_path):
     for name, text in (("id", "echo 1000"), ("sudo", "exit 1")):
         (programs / name).write_text(f"#!/bin/sh\n{text}\n")
         (programs / name).chmod(0o755)
-    done = up("--uninstall", "--build-dir", tmp_path / "build", PATH=f"{programs}:{os.environ['PATH']}")
+    done = up("--uninstall", "--prefix", "none", "--build-dir", tmp_path / "build", PATH=f"{programs}:{os.environ['PATH']}")
     shutil.rmtree(programs)
     assert done.returncode == 0, done.stderr
     left = {p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*") if p.is_file()}
     assert left == {"cache/theirs", "installed/theirs", "build/meson-logs/install-log.txt"}
     assert not (tmp_path / "installed/resoluto").exists()
     assert checkout_copy() == before
+    assert f"removed: 2 installed files, the kernels and images in {tmp_path}/cache" in done.stdout
+    assert f"{tmp_path}/cache stays: there is something else in it" in done.stdout and "state stays" not in done.stdout
+
+
+def test_uninstall_says_what_it_could_not_remove(up, tmp_path):
+    program = tmp_path / "prefix/bin/resoluto-sandbox"
+    program.parent.mkdir(parents=True)
+    program.write_text("x")
+    arguments = ["--uninstall", "--prefix", tmp_path / "prefix", "--build-dir", tmp_path / "build"]
+    done = up(*arguments)
+    assert done.returncode == 1 and program.exists()
+    assert f"not removed: {program} and what was installed with it: there is no list of these files" in done.stdout
+    assert "removed: 0 installed files" in done.stdout
+
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state/installed-files").write_text(f"{program}\n{tmp_path}/prefix/gone\n")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "rm").write_text(f'#!/bin/sh\ncase "$*" in *{program}*) exit 1 ;; esac\nexec {shutil.which("rm")} "$@"\n')
+    (programs / "rm").chmod(0o755)
+    done = up(*arguments, PATH=f"{programs}:{os.environ['PATH']}")
+    assert done.returncode == 1 and f"not removed: {program}\n" in done.stdout, done.stdout + done.stderr
+    assert (tmp_path / "state/installed-files").exists(), "for the next time"
+
+    done = up(*arguments)
+    assert done.returncode == 0 and "removed: 1 installed files" in done.stdout and not program.exists()
+    assert not (tmp_path / "state").exists()
 
 
 @pytest.fixture
@@ -354,7 +381,9 @@ def test_with_a_prefix_and_an_image_of_the_callers_a_second_call_makes_nothing_a
     version = subprocess.run([prefix / "bin/resoluto-sandbox", "version"], env={"PATH": os.environ["PATH"]}, text=True,
                              capture_output=True, timeout=60)
     assert version.returncode == 0 and re.search(r"\d+\.\d+\.\d+", version.stdout), version
-    assert up("--uninstall", *arguments).returncode == 0
+    # As after `make clean`, or from another clone: without the log of the installation.
+    gone = up("--uninstall", "--prefix", prefix, "--build-dir", tmp_path / "nothing")
+    assert gone.returncode == 0 and "not removed" not in gone.stdout, gone.stdout
     assert [path for path in prefix.rglob("*") if not path.is_dir()] == []
 
 
