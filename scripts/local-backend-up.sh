@@ -15,6 +15,8 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 . "$here/scripts/lib/kernel-file.sh"
 # shellcheck source=scripts/lib/config.sh
 . "$here/scripts/lib/config.sh"
+# shellcheck source=scripts/lib/acceleration.sh
+. "$here/scripts/lib/acceleration.sh"
 # shellcheck source=scripts/lib/uninstall.sh
 . "$here/scripts/lib/uninstall.sh"
 
@@ -44,7 +46,7 @@ prefix=
 build_dir=$here/build
 # KVM is what runs have, and --accel leaves it open: it is not given up for another kernel.
 kvm_is_recorded=
-# Exit code of try_kernel, see there, and what it tells choose_acceleration.
+# Exit code of try_kernel, see there, and of a refusal of emulation elsewhere.
 no_kvm_here=3
 refusal_code=1
 probing=
@@ -268,54 +270,6 @@ provision_image() {
 	else
 		step "base image with python3 (a minute)" make_base_image
 	fi
-}
-
-# Only a boot tells: a /dev/kvm that opens may still not run a guest, or hang.  A nested one on a busy machine
-# takes most of a minute.
-kvm_boots() {
-	[ -e /dev/kvm ] || return 1
-	RESOLUTO_LOCAL_ACCEL=kvm RESOLUTO_LOCAL_BOOT_LIMIT=2m timeout -k 5 150 "$cli" run --quiet --deadline 140 -- /bin/true \
-		>>"$STEP_LOG" 2>&1 </dev/null
-}
-
-warn_about_tcg() {
-	cat >&2 <<-EOF
-
-	************************************************************************************
-	*  WARNING: no hardware virtualization.  A probe boot with KVM did not work here, so *
-	*  sandboxes run by emulation (TCG).  Each run still has a Linux kernel of its own,  *
-	*  but QEMU's emulator is not a hardened security boundary, and everything is slower *
-	*  by a factor of 5 to 20.  See SECURITY.md, "What TCG does and does not give".      *
-	*  Use --accel kvm to refuse this instead.                                           *
-	************************************************************************************
-
-	EOF
-}
-
-# Without KVM where it must be.
-refuse_emulation() {
-	local code=1
-	[ -w /dev/kvm ] || code=$refusal_code
-	if [ "$accel" = kvm ]; then
-		die_with "$code" "--accel kvm: a probe boot with KVM failed (its output is in $STEP_LOG); is virtualization" \
-			"switched on in the firmware, or nested virtualization on the host of this VM, and may you open /dev/kvm?"
-	fi
-	die_with "$code" "KVM is recorded, and a probe boot with it failed on the ${kernel_dir##*/} kernel (its output is in $STEP_LOG)"
-}
-
-choose_acceleration() {
-	if [ "$accel" = tcg ]; then
-		chosen=tcg
-	elif say "==> probing KVM with a real boot (two minutes at most)" && kvm_boots; then
-		chosen=kvm
-		say "    KVM works"
-	elif [ "$accel" = kvm ] || [ -n "$kvm_is_recorded" ]; then
-		refuse_emulation
-	else
-		chosen=tcg
-		warn_about_tcg
-	fi
-	write_trial "$chosen"
 }
 
 canary() {

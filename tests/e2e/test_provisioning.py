@@ -129,7 +129,8 @@ def test_kvm_on_request_is_refused_and_nothing_weaker_is_recorded(up, provisione
     before = checkout_copy()
     done = up("--accel", "kvm", *arguments, **env)
     assert done.returncode == 1, done.stdout
-    assert "--accel kvm: a probe boot with KVM failed" in done.stderr and "WARNING" not in done.stderr
+    assert "--accel kvm: a probe boot with KVM failed: " in done.stderr and "WARNING" not in done.stderr
+    assert "firmware" not in done.stderr, "that was a guess"
     assert not list(tmp_path.glob("local.env*")), "nothing is recorded until something works"
     assert checkout_copy() == before, "who names a file gets that one and no other"
 
@@ -218,17 +219,77 @@ def test_a_second_call_finds_the_places_of_the_first(up, machine, with_stand_in,
     assert not any(place.exists() for place in places.values())
 
 
-@pytest.mark.parametrize("good, kernel, accel", [
-    ("distro", "distro", "kvm"),  # the kernel of our own is at fault
-    ("none", "built", "tcg"),  # KVM is
+# --- why not KVM ---
+
+HANGS = '''case "$1 $by_kvm" in
+doctor*) echo "[OK] KVM (/dev/kvm opens)"; exit ;;
+run*1) echo x >>%s; echo "resoluto-sandbox: boot-failed: the guest hangs"; echo "resoluto-sandbox: the last lines of its console:"
+	echo "  | and so on"; exit 125 ;;
+esac'''
+
+
+def test_what_doctor_knows_about_kvm_is_said(up, machine, with_stand_in, tmp_path):
+    arguments, env = machine
+    words = """case "$1 $by_kvm" in
+doctor*) printf '[OK] runtime (microvm)\\n[absent] KVM (/dev/kvm: closed (to us))\\n    -> join the group kvm\\n[OK] kernel\\n'; exit ;;
+run*1) echo "resoluto-sandbox: refused: no"; exit 125 ;;
+esac"""
+    arguments, env = with_stand_in(["--kernel", "distro", *arguments[2:]], env, words)
+    reason = "/dev/kvm: closed (to us); join the group kvm"
+    done = up("--accel", "kvm", *arguments, **env)
+    assert done.returncode == 1 and f"--accel kvm: a probe boot with KVM failed: {reason} (" in done.stderr, done.stderr
+    for _ in range(2):
+        done = up(*arguments, **env)
+        assert done.returncode == 0 and f"\nThe reason: {reason}\n" in done.stderr, done.stdout + done.stderr
+        assert "probing KVM" in done.stdout, "what is refused at once is asked each time"
+
+
+def test_a_guest_that_hangs_on_kvm_is_not_waited_for_twice(up, machine, with_stand_in, tmp_path):
+    """As where QEMU opens /dev/kvm and no guest boots: the probe takes minutes, and a second call should take seconds."""
+    arguments, env = machine
+    probes = tmp_path / "probes"
+    arguments, env = with_stand_in(["--kernel", "distro", *arguments[2:]], env, HANGS % probes)
+
+    def call(*more, **variables):
+        probes.write_text("")
+        done = up(*more, *arguments, **{**env, **variables})
+        assert "boot-failed: the guest hangs" in done.stderr, done.stdout + done.stderr
+        assert done.returncode == (1 if more else 0), done.stdout + done.stderr
+        assert ("KVM is not probed: it failed since this system started; --accel kvm probes it again" in done.stdout) == (
+            not probes.read_text())
+        return len(probes.read_text().split())
+
+    assert call() == 1
+    assert call() == 0
+    assert call("--accel", "kvm") == 1
+    assert call() == 0
+    folder, name = os.path.split(env["RESOLUTO_LOCAL_QEMU"])
+    assert call(RESOLUTO_LOCAL_QEMU=f"{folder}/./{name}") == 1, "another emulator may do better"
+    assert call() == 0, "the first is not forgotten"
+    memory = tmp_path / "state/kvm-failed"
+    memory.write_text(re.sub("^[0-9a-f]", "z", memory.read_text(), flags=re.M))
+    assert call() == 1, "of another boot of the host"
+    assert len(memory.read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize("doctor, good, kernel, accel", [
+    ("[OK] KVM (opens)", "distro", "distro", "kvm"),  # the kernel of our own is at fault
+    ("[OK] KVM (opens)", "none", "built", "tcg"),  # KVM is
+    ("[absent] KVM (closed)", "none", "built", "tcg"),
 ])
-def test_kvm_that_is_recorded_decides_about_the_kernel(up, machine, with_stand_in, tmp_path, good, kernel, accel):
+def test_kvm_that_is_recorded_decides_about_the_kernel(up, machine, with_stand_in, tmp_path, doctor, good, kernel, accel):
     arguments, env = machine
     shutil.copytree(built(), tmp_path / "cache/kernel/built")
     (tmp_path / "local.env").write_text("RESOLUTO_LOCAL_ACCEL=kvm\n")
-    arguments, env = with_stand_in(arguments[2:], env, f'[ -z "$by_kvm" ] || [ "$kernel" = {good} ] || exit 125')
+    tried = tmp_path / "tried"
+    words = f"""[ "$1" != doctor ] || {{ echo "{doctor}"; exit; }}
+[ -z "$by_kvm" ] || [ "$kernel" = {good} ] || {{ echo "$kernel" >>{tried}; exit 125; }}"""
+    arguments, env = with_stand_in(arguments[2:], env, words)
     done = up(*arguments, **env)
     assert done.returncode == 0, done.stdout + done.stderr
+    if good == "none":
+        expected = ["built", "distro"] if "OK" in doctor else ["built", "built"]
+        assert tried.read_text().split() == expected, "the other kernel is no help where nobody may open /dev/kvm"
     assert ("WARNING: sandboxes use the distribution's kernel" in done.stderr) == (kernel == "distro")
     assert ("WARNING: no hardware virtualization" in done.stderr) == (accel == "tcg")
     recorded = settings(tmp_path / "local.env")
