@@ -309,8 +309,8 @@ bring_up_file() {
 	step "initramfs with the runner" make_initramfs
 	write_trial ""
 	provision_image
+	probe_kernel_file "$cli" "$kernel" "$kernel_dir"
 	choose_acceleration
-	probe_kernel_file "$cli" "$kernel"
 	canary
 	kernel_dir_place "$kernel_dir" "$cache/kernel/file" || die "cannot put the kernel into $cache/kernel/file"
 	kernel_dir=$cache/kernel/file

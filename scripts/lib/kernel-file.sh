@@ -29,7 +29,8 @@ kernel_file_version() { # file
 	grep -a -m 1 -o 'Linux version [0-9][^ ]*' "$1" | head -1 | cut -d' ' -f3
 }
 
-# Ours says so in its banner.  Of any other nobody knows the clock rate: the row of Ubuntu is for those.
+# Ours says so in its banner.  Of any other nobody knows the clock rate: the row of Ubuntu is for those.  A guess:
+# probe_kernel_file tries the other one.
 kernel_file_row() { # file
 	case "$machine $(kernel_file_version "$1")" in
 	*-resoluto) printf '%s-built\n' "$machine" ;;
@@ -74,6 +75,9 @@ import_kernel_file() { # file to
 	kernel_dir_seal "$2"
 }
 
+readonly NO_REASON="it did not get as far as the runner"
+readonly NO_WORDS="nothing came from it"
+
 # What the words of the runner, of the kernel or of QEMU mean.
 explain_kernel_failure() { # file with the words
 	local lacks packer
@@ -90,22 +94,72 @@ explain_kernel_failure() { # file with the words
 	elif [ -n "$packer" ]; then
 		printf 'it lacks CONFIG_SQUASHFS_%s' "${packer^^}"
 	elif grep -q '  | ' "$1"; then
-		printf 'it did not get as far as the runner; its last words stand above'
+		printf '%s; its last words stand above' "$NO_REASON"
 	else
-		printf 'nothing came from it: it is no kernel, is damaged, or lacks CONFIG_SERIAL_8250_CONSOLE'
+		printf '%s: it is no kernel, is damaged, or lacks CONFIG_SERIAL_8250_CONSOLE' "$NO_WORDS"
 	fi
 }
 
-# A boot with the configuration that RESOLUTO_LOCAL_ENV names.
-probe_kernel_file() { # command line program, file
-	local words explanation rc=0
-	words=$(mktemp)
+# A boot by emulation with the configuration that RESOLUTO_LOCAL_ENV names and this row of the machine table.
+kernel_file_boots() { # command line program, row, file for what it says
+	local rc=0
+	RESOLUTO_LOCAL_ACCEL=tcg RESOLUTO_LOCAL_MACHINE=$2 "$1" run --quiet -- /bin/true >"$3" 2>&1 </dev/null || rc=$?
+	cat "$3" >>"$STEP_LOG"
+	return "$rc"
+}
+
+# On x86_64 the devices are named by tables of ACPI or by words of the command line, as the row has it, and a kernel may know
+# only one of them.  Prints the other row where that may be why it did not boot; an archive says itself which is its own.
+other_kernel_row() { # folder, why it did not boot
+	local row
+	row=$(cat "$1/MACHINE")
+	[ ! -e "$1/INPUTS" ] || return 0
+	case "$2" in
+	*CONFIG_VIRTIO_MMIO_CMDLINE_DEVICES* | "$NO_REASON"* | "$NO_WORDS"*) ;;
+	*) return 0 ;;
+	esac
+	case "$row" in
+	x86_64-built) printf 'x86_64-ubuntu\n' ;;
+	x86_64-*) printf 'x86_64-built\n' ;;
+	esac
+}
+
+# Sets explanation, unless it boots, and tells the folder the row with which it does.
+try_rows() { # command line program, folder of the kernel, folder for what it says
+	local row other
+	row=$(cat "$2/MACHINE")
+	explanation=
+	! kernel_file_boots "$1" "$row" "$3/1" || return 0
+	explanation=$(explain_kernel_failure "$3/1")
+	other=$(other_kernel_row "$2" "$explanation")
+	[ -n "$other" ] || return 0
+	say "==> probing it as $other: it did not boot as $row"
+	if kernel_file_boots "$1" "$other" "$3/2"; then
+		say "    it boots as $other"
+		explanation=
+		printf '%s\n' "$other" >"$2/MACHINE"
+		kernel_dir_seal "$2"
+	else
+		explanation=$(better_explanation "$explanation" "$(explain_kernel_failure "$3/2")")
+	fi
+}
+
+# Of two rows the kernel came further with the one that found something else than that there are no devices.
+better_explanation() { # of the first row, of the second
+	case "$2" in
+	*CONFIG_VIRTIO_MMIO_CMDLINE_DEVICES* | "$NO_REASON"* | "$NO_WORDS"*) printf '%s' "$1" ;;
+	*) printf '%s' "$2" ;;
+	esac
+}
+
+# By emulation, so that what fails is the kernel's fault.
+probe_kernel_file() { # command line program, file, its folder
+	local words explanation
+	words=$(mktemp -d)
 	say "==> probing $2 with a real boot"
-	"$1" run --quiet -- /bin/true >"$words" 2>&1 </dev/null || rc=$?
-	cat "$words" >>"$STEP_LOG"
-	explanation=$(explain_kernel_failure "$words")
-	[ "$rc" -eq 0 ] || cat "$words" >&2
-	rm -f "$words"
-	[ "$rc" -eq 0 ] || die "--kernel $2: $explanation.  What a guest kernel needs is in guest-kernel/common.config," \
+	try_rows "$1" "$3" "$words"
+	[ -z "$explanation" ] || cat "$words"/* >&2
+	rm -rf "$words"
+	[ -z "$explanation" ] || die "--kernel $2: $explanation.  What a guest kernel needs is in guest-kernel/common.config," \
 		"built in, not as modules; --kernel built and --kernel distro make one that has it"
 }

@@ -519,6 +519,7 @@ def test_a_file_that_cannot_be_the_kernel_is_refused_and_nothing_changes(up, mac
     done = up("--kernel", kernel, *arguments, **env)
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"--kernel {kernel}" in done.stderr and words in done.stderr
+    assert "probing it as" not in done.stdout, "with another machine it would lack the same"
     assert (tmp_path / "local.env").read_text() == "RESOLUTO_LOCAL_ACCEL=tcg\n"
     assert [p.name for p in (tmp_path / "cache/kernel").iterdir()] == ["distro"]
 
@@ -533,6 +534,24 @@ def test_a_built_kernel_as_a_file_is_recognized(up, machine, tmp_path):
     version, digest = (tmp_path / "cache/kernel/file/VERSION").read_text().split()
     assert version.endswith("-resoluto")
     assert digest == hashlib.sha256((built() / "vmlinux").read_bytes()).hexdigest()[:16]
+
+
+def somebodys_kernel(path, change=b"-somebody"):
+    """Ours under another name: without ACPI, and of a version that says nothing about the machine it is for."""
+    path.write_bytes((built() / "vmlinux").read_bytes().replace(b"-resoluto", change))
+    return path
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="there is no other machine for such a kernel")
+def test_a_kernel_without_acpi_is_booted_on_the_machine_without(up, machine, tmp_path):
+    arguments, env = machine
+    done = up("--kernel", somebodys_kernel(tmp_path / "vmlinux"), *arguments, **env)
+    assert done.returncode == 0 and "-somebody" in done.stdout, done.stdout + done.stderr
+    assert "==> probing it as x86_64-built: it did not boot as x86_64-ubuntu\n    it boots as x86_64-built\n" in done.stdout
+    assert settings(tmp_path / "local.env")["RESOLUTO_LOCAL_MACHINE"] == "x86_64-built"
+    place = tmp_path / "cache/kernel/file"
+    assert (place / "MACHINE").read_text() == "x86_64-built\n"
+    assert subprocess.run(["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"], cwd=place).returncode == 0
 
 
 def archive_of_built(path, change=lambda files: None):
