@@ -49,6 +49,7 @@ kvm_is_recorded=
 # Exit code of try_kernel, see there, and of a refusal of emulation elsewhere.
 no_kvm_here=3
 refusal_code=1
+# $kernel_dir is a kernel of the caller's that nobody knows.
 probing=
 skip_packages=
 uninstall=

@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 # acceleration.sh - whether KVM boots a guest here, and why not.
 #
-# Set by the caller: $accel (what was asked for), $kvm_is_recorded, $refusal_code, $kernel_dir, $cli, $state, $version; a
-# trial configuration is there (config.sh).
+# Set by the caller: $accel and $kernel (what was asked for), $kvm_is_recorded, $refusal_code, $kernel_dir, $probing, $cli,
+# $cache, $state, $version; a trial configuration is there (config.sh).
 # shellcheck disable=SC2154
 
 # What stands in the way of anybody's KVM, and what to do, as doctor knows it; nothing where /dev/kvm opens.
@@ -42,6 +42,19 @@ kvm_boots() { # folder of a kernel with its initramfs; sets kvm_obstacle and kvm
 	fi
 	rm -f "$words"
 	return "$rc"
+}
+
+# The caller's kernel boots by emulation and not with KVM: which of them it is, a kernel known to be good tells.
+blame_file_or_kvm() { # file
+	local kind good='' lacks="it may lack CONFIG_KVM_GUEST or CONFIG_PARAVIRT" why=$kvm_reason
+	for kind in distro built; do
+		! kernel_dir_is_whole "$cache/kernel/$kind" || [ ! -f "$cache/kernel/$kind/initrd.img" ] || good=$kind
+	done
+	if [ -z "$good" ]; then
+		kvm_reason="$1 boots by emulation, but not under KVM: $lacks; or KVM boots no guest here, which --kernel distro tells ($why)"
+	elif say "==> probing KVM with the $good kernel" && kvm_boots "$cache/kernel/$good"; then
+		kvm_reason="KVM works, but $1 does not boot under it: $lacks ($why)"
+	fi
 }
 
 # What a boot that failed may have depended on.  (A module that is loaded anew makes a new device, with another time.)
@@ -93,6 +106,9 @@ kvm_works() {
 		forget_kvm_failure
 		say "    KVM works"
 		return 0
+	fi
+	if [ -n "$probing" ] && [ -z "$kvm_obstacle" ]; then
+		blame_file_or_kvm "$kernel"
 	fi
 	[ -n "$kvm_obstacle" ] || remember_kvm_failure
 	return 1

@@ -554,6 +554,40 @@ def test_a_kernel_without_acpi_is_booted_on_the_machine_without(up, machine, tmp
     assert subprocess.run(["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"], cwd=place).returncode == 0
 
 
+NO_KVM = """case "$1 $by_kvm $kernel" in
+doctor*) echo "[OK] KVM (/dev/kvm opens)"; exit ;;
+run*1*probe) echo "resoluto-sandbox: boot-failed: the guest hangs"; exit 125 ;;
+run*1*) exit %d ;;
+esac"""
+
+
+@pytest.mark.parametrize("other_boots, has_other, words", [
+    (True, True, "KVM works, but {kernel} does not boot under it: it may lack CONFIG_KVM_GUEST or CONFIG_PARAVIRT (boot-failed: "),
+    (False, True, "--accel kvm: a probe boot with KVM failed: the run ended with exit code 125 and said nothing"),
+    (False, False, "{kernel} boots by emulation, but not under KVM: it may lack CONFIG_KVM_GUEST or CONFIG_PARAVIRT; or KVM "),
+])
+def test_a_kernel_that_does_not_boot_under_kvm_is_told_from_kvm_that_boots_none(up, machine, with_stand_in, tmp_path,
+                                                                             other_boots, has_other, words):
+    arguments, env = machine
+    kernel = built() / "vmlinux"
+    if not has_other:
+        shutil.rmtree(tmp_path / "cache/kernel/distro")
+    arguments, env = with_stand_in(arguments[2:], env, NO_KVM % (0 if other_boots else 125))
+    done = up("--accel", "kvm", "--kernel", kernel, *arguments, **env)
+    assert done.returncode == 1 and words.format(kernel=kernel) in done.stderr, done.stdout + done.stderr
+    assert "firmware" not in done.stderr and not (tmp_path / "local.env").exists()
+
+
+def test_a_kernel_that_cannot_boot_at_all_is_not_kvms_fault(up, machine, with_stand_in, tmp_path):
+    arguments, env = machine
+    kernel, asked = tmp_path / "vmlinux", tmp_path / "asked"
+    kernel.write_bytes((tmp_path / "cache/kernel/distro/vmlinux").read_bytes())
+    arguments, env = with_stand_in(arguments[2:], env, f'[ -z "$by_kvm" ] || {{ touch {asked}; exit 125; }}')
+    done = up("--accel", "kvm", "--kernel", kernel, *arguments, **env)
+    assert done.returncode == 1 and "it lacks CONFIG_VIRTIO_MMIO" in done.stderr, done.stdout + done.stderr
+    assert "KVM failed" not in done.stderr and not asked.exists()
+
+
 def archive_of_built(path, change=lambda files: None):
     """A release archive; change(files) may damage it."""
     names = ("vmlinux", "config", "build.log", "COPYING", "INPUTS", "MACHINE", "VERSION", "SHA256SUMS", "modules/list")
