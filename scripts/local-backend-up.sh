@@ -207,6 +207,8 @@ provision_distro_kernel() {
 	[ -n "$skip_packages" ] || [ -f "$cache/kernel/distro/VERSION" ] || ensure_index "$(kernel_package)"
 	step "guest kernel of the distribution" bash "$here/scripts/provision-kernel.sh" "$cache/kernel/distro" \
 		--distro "$distro"
+	# Its last words: which one it is, and whether it could be compared with newer ones.
+	sed -n 's/^provision-kernel: /    guest kernel: /p' "$STEP_LOG" | tail -n 1
 }
 
 built_kernel_is_there() {
@@ -216,7 +218,9 @@ built_kernel_is_there() {
 # It tells by itself how far it is.  Not in the foreground, so that who stops us stops it, too.
 build_kernel() {
 	local rc=0
-	[ -n "$skip_packages" ] || (ensure_packages "${KERNEL_PACKAGES[@]}" && ensure_index linux-source) || return
+	if [ -z "$skip_packages" ] && ! built_kernel_is_there; then
+		(ensure_packages "${KERNEL_PACKAGES[@]}" && ensure_index linux-source) || return
+	fi
 	bash "$here/scripts/build-guest-kernel.sh" "$cache/kernel/built" &
 	STEP_PID=$!
 	wait "$STEP_PID" || rc=$?

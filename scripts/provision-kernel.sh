@@ -8,7 +8,8 @@
 # Writes OUTDIR/vmlinux (what QEMU boots by PVH; on arm64 the Image), OUTDIR/modules/*.ko with
 # OUTDIR/modules/list (their names in the order in which they must be loaded), OUTDIR/MACHINE, OUTDIR/SHA256SUMS
 # and OUTDIR/VERSION.  Needs apt (any user) or the package files given by --deb.  --module adds one to those of the
-# guest.  The place is changed at once or not at all, and not when it already holds the same version, unharmed.
+# guest.  The place is changed at once or not at all, and not when it already holds the same version, unharmed.  Where apt
+# has nothing (no index, no network) what the place holds serves, whichever version it is, and that is said.
 set -euo pipefail
 
 # shellcheck source=scripts/lib/kernel-dir.sh
@@ -26,20 +27,24 @@ newest_of() { # package that always means the newest kernel
 		sed -n 's/^ *Depends: \(linux-image-[0-9][^ ]*\)$/\1/p' | sort -V | tail -1
 }
 
-# The name of the package behind the name that always means the newest kernel, and the packages with its modules.
-resolve_packages() { # distro arch
-	local meta image=""
+meta_package() { # distro arch
 	case $1 in
-	debian) meta=linux-image-cloud-$2 ;;
-	ubuntu) meta=linux-image-virtual ;;
+	debian) echo "linux-image-cloud-$2" ;;
+	ubuntu) echo linux-image-virtual ;;
 	*) die "no kernel package is known for '$1': use --distro debian or ubuntu, or --deb FILE" ;;
 	esac
-	image=$(newest_of "$meta")
+}
+
+# The name of the package behind the name that always means the newest kernel, and the packages with its modules; nothing
+# where apt does not know it.
+resolve_packages() { # distro meta-package
+	local image
+	image=$(newest_of "$2")
 	if [ -z "$image" ] && [ "$(id -u)" = 0 ]; then
-		apt-get -qq update >&2 || die "apt-get update failed"
-		image=$(newest_of "$meta")
+		apt-get -qq update >&2 || say "apt-get update failed" >&2
+		image=$(newest_of "$2")
 	fi
-	[ -n "$image" ] || die "apt does not know $meta: run apt-get update first (as root)"
+	[ -n "$image" ] || return 0
 	echo "$image"
 	[ "$1" = debian ] || echo "${image/linux-image-/linux-modules-}"
 }
@@ -167,8 +172,7 @@ take_module() { # root modules name
 download() { # package...: into the current folder
 	local arch_name
 	for arch_name in "$@"; do
-		apt-get -qq -o APT::Sandbox::User="$(id -un)" download "$arch_name" >/dev/null ||
-			die "apt-get download $arch_name failed: run apt-get update first (as root)"
+		apt-get -qq -o APT::Sandbox::User="$(id -un)" download "$arch_name" >/dev/null || return
 	done
 }
 
@@ -205,12 +209,26 @@ machine_row() { # distro
 	esac
 }
 
-is_there() { # outdir package
+# A whole kernel of this distribution for this machine, with the modules that are asked for.
+is_usable() { # outdir
 	local name
+	kernel_dir_is_whole "$1" && [ "$(cat "$1/MACHINE")" = "$(machine_row "$distro")" ] || return 1
 	for name in "${more_modules[@]}"; do
 		grep -qxs "${name//-/_}" "$1/modules/list" || return 1
 	done
-	kernel_dir_is_whole "$1" && [ "linux-image-$(cut -d' ' -f1 "$1/VERSION")" = "$2" ]
+}
+
+version_of() { # outdir
+	cut -d' ' -f1 "$1/VERSION"
+}
+
+# Without apt what is there must do.
+serve_or_die() { # outdir why
+	if [ $force = yes ] || ! is_usable "$1"; then
+		die "$2: run apt-get update first (as root)"
+	fi
+	say "$(version_of "$1") is there, and serves; newer ones could not be looked for: $2"
+	exit 0
 }
 
 outdir="" distro="" force=no debs=() more_modules=()
@@ -235,15 +253,17 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 distro=${distro:-$(host_distro)}
 if [ ${#debs[@]} -eq 0 ]; then
-	packages=$(resolve_packages "$distro" "$arch")
-	if [ $force = no ] && is_there "$outdir" "$(head -1 <<<"$packages")"; then
-		say "$(cut -d' ' -f1 "$outdir/VERSION") is there"
+	meta=$(meta_package "$distro" "$arch")
+	packages=$(resolve_packages "$distro" "$meta")
+	[ -n "$packages" ] || serve_or_die "$outdir" "apt does not know $meta"
+	if [ $force = no ] && is_usable "$outdir" && [ "linux-image-$(version_of "$outdir")" = "$(head -1 <<<"$packages")" ]; then
+		say "$(version_of "$outdir") is there"
 		exit 0
 	fi
 	say "download $(tr '\n' ' ' <<<"$packages")"
 	mkdir "$work/debs"
 	# shellcheck disable=SC2086 # one word per package
-	(cd "$work/debs" && download $packages)
+	(cd "$work/debs" && download $packages) || serve_or_die "$outdir" "apt-get download ${packages//$'\n'/ } failed"
 	debs=("$work"/debs/*.deb)
 fi
 build "$work" "${debs[@]}"

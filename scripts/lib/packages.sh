@@ -69,9 +69,12 @@ update_and_install() { # names...
 	apt_install "$@"
 }
 
-# What is downloaded without being installed (the guest's kernel) needs an index that knows it.
+# What is downloaded without being installed (the guest's kernel) needs an index that knows it.  Without one (no network)
+# what is there already may do; who needs more says so itself.
 ensure_index() { # name
-	apt-cache show "$1" >/dev/null 2>&1 || step "package index" as_root apt-get -o DPkg::Lock::Timeout=300 -q update
+	! apt-cache show "$1" >/dev/null 2>&1 || return 0
+	try_step "package index" as_root apt-get -o DPkg::Lock::Timeout=300 -q update ||
+		say "    note: the package index, which does not know $1, could not be renewed"
 }
 
 # Without apt: say exactly what to install, and where to point us.

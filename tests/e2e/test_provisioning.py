@@ -498,6 +498,22 @@ def test_kvm_is_not_given_up_for_the_built_kernel(up, machine, tmp_path):
     assert (tmp_path / "local.env").read_text() == "RESOLUTO_LOCAL_ACCEL=kvm\n"
 
 
+@pytest.mark.parametrize("kernel", ["", "built", "distro"])
+def test_a_later_call_needs_no_network(up, machine, with_stand_in, tmp_path, kernel):
+    """Every package is there, and apt knows nothing and reaches nobody."""
+    arguments, env = machine
+    if kernel != "distro":
+        shutil.copytree(built(), tmp_path / "cache/kernel/built")
+    arguments, env = with_stand_in([argument for argument in arguments if argument != "--skip-packages"], env, "")
+    for name, text in (("apt-cache", "exit 100"), ("apt-get", "echo no network today >&2; exit 100"),
+                       ("dpkg-query", "echo install ok installed")):
+        (tmp_path / "stand-in/bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / "stand-in/bin" / name).chmod(0o755)
+    done = up(*(["--kernel", kernel] if kernel else []), *arguments, **env)
+    assert done.returncode == 0 and "hello from the sandbox" in done.stdout, done.stdout + done.stderr
+    assert ("is there, and serves; newer ones could not be looked for" in done.stdout) == (kernel == "distro")
+
+
 # --- a kernel of the caller's ---
 
 def packed_kernel():
