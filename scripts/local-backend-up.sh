@@ -25,7 +25,7 @@ usage() {
 	usage: bash scripts/local-backend-up.sh [options]
 
 	  --accel auto|kvm|tcg   auto (default): KVM where a probe boot works, else emulation, said loudly;
-	                         kvm: refuse instead of falling back
+	                         kvm: refuse instead of falling back, and probe again where a probe has failed before
 	  --kernel KIND          built: our own, built from the distribution's kernel source (minutes, once);
 	                         distro: the distribution's cloud kernel;
 	                         FILE: a vmlinux with all it needs built in, or an archive of build-guest-kernel.sh;
@@ -34,7 +34,7 @@ usage() {
 	  --prefix DIR           where to install (root: /usr/local, else ~/.local); "none": run from the build folder
 	  --build-dir DIR        where to build (default: build)
 	  --skip-packages        install nothing with apt-get
-	  --uninstall            remove what this script installed, provisioned and configured
+	  --uninstall            remove what this script installed, provisioned and configured, and name what stays
 	  --help
 	EOF
 }
@@ -175,21 +175,35 @@ build_failed() { # exit code
 	die "building failed (exit code $1)"
 }
 
+as_installer() {
+	if [ -w "$prefix" ]; then
+		"$@"
+	else
+		as_root "$@"
+	fi
+}
+
+# sudo asks before minutes of building, and not only then.
+ready_installer() {
+	[ -w "$prefix" ] || ready_root || die "only root may install to $prefix: sudo refused"
+}
+
 build_and_install() {
 	install_prefix=$prefix
-	[ "$prefix" != none ] || install_prefix=/usr/local
+	if [ "$prefix" = none ]; then
+		install_prefix=/usr/local
+	else
+		mkdir -p "$prefix" 2>/dev/null || true
+		ready_installer
+	fi
 	try_step "building" build || build_failed "$?"
 	if [ "$prefix" = none ]; then
 		export RESOLUTO_LIBEXEC_DIR=$build_dir/src/shim
 		cli=$build_dir/src/cli/resoluto-sandbox
 		return 0
 	fi
-	mkdir -p "$prefix" 2>/dev/null || true
-	if [ -w "$prefix" ]; then
-		step "installing to $prefix" meson install -C "$build_dir" --no-rebuild --quiet
-	else
-		step "installing to $prefix" as_root meson install -C "$build_dir" --no-rebuild --quiet
-	fi
+	ready_installer
+	step "installing to $prefix" as_installer meson install -C "$build_dir" --no-rebuild --quiet
 	remember_installed
 	cli=$prefix/bin/resoluto-sandbox
 	# The shared library of a prefix that ld.so does not know yet.

@@ -27,14 +27,25 @@ missing_packages() { # names...
 	done
 }
 
+# Behind a moving line nobody would see the question for a password: ready_root has asked before.
 as_root() {
 	if [ "$(id -u)" -eq 0 ]; then
 		"$@"
 	elif command -v sudo >/dev/null; then
-		sudo "$@"
+		sudo ${STEP_MOVES:+-n} "$@"
 	else
 		die "this needs root: run as root, or install sudo"
 	fi
+}
+
+# sudo asks for a password now, on the terminal, if it needs one, and not within the step that comes next.
+ready_root() {
+	if [ "$(id -u)" -eq 0 ] || [ -n "$STEP_PLAIN" ] || ! command -v sudo >/dev/null || sudo -n true 2>/dev/null; then
+		return 0
+	fi
+	sudo -v || return
+	# One that remembers no password asks again, within the step.
+	sudo -n true 2>/dev/null || STEP_PLAIN=1
 }
 
 POLICY=/usr/sbin/policy-rc.d
@@ -57,24 +68,33 @@ release_services() {
 apt_install() { # names...
 	local rc=0
 	hold_services
-	as_root env DEBIAN_FRONTEND=noninteractive apt-get -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 \
+	env DEBIAN_FRONTEND=noninteractive apt-get -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 \
 		-y -q --no-install-recommends install "$@" || rc=$?
 	release_services
 	return "$rc"
 }
 
-update_and_install() { # names...
+# By root.
+update_and_install_as_root() { # names...
 	# An old index is no reason to fail, a missing package is.
-	as_root apt-get -o DPkg::Lock::Timeout=300 -q update || say "apt-get update failed, trying with the index that is there"
+	apt-get -o DPkg::Lock::Timeout=300 -q update || say "apt-get update failed, trying with the index that is there"
 	apt_install "$@"
+}
+
+# In one process of root's: a password that is forgotten while packages are being installed is not asked for in the middle.
+update_and_install() { # names...
+	# shellcheck disable=SC2016
+	as_root bash -c 'set -eu; . "$1/say.sh"; . "$1/packages.sh"; shift; update_and_install_as_root "$@"' "$0" \
+		"$(dirname "${BASH_SOURCE[0]}")" "$@"
 }
 
 # What is downloaded without being installed (the guest's kernel) needs an index that knows it.  Without one (no network)
 # what is there already may do; who needs more says so itself.
 ensure_index() { # name
 	! apt-cache show "$1" >/dev/null 2>&1 || return 0
-	try_step "package index" as_root apt-get -o DPkg::Lock::Timeout=300 -q update ||
+	if ! ready_root || ! try_step "package index" as_root apt-get -o DPkg::Lock::Timeout=300 -q update; then
 		say "    note: the package index, which does not know $1, could not be renewed"
+	fi
 }
 
 # Without apt: say exactly what to install, and where to point us.
@@ -108,6 +128,7 @@ ensure_packages() { # names...
 		say "    packages: all ${#} are installed"
 		return 0
 	fi
+	ready_root || die "packages are installed by root: sudo refused"
 	step "installing ${#missing[@]} packages (${missing[*]:0:4}${missing[4]:+ ...})" update_and_install "${missing[@]}"
 }
 

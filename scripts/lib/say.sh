@@ -29,12 +29,19 @@ show_log_tail() {
 # How far a step is, if it can tell: the name of a function that prints a percentage.
 STEP_PROGRESS=
 
+# Set: no moving line also on a terminal, since a step may have a question to ask there.
+STEP_PLAIN=
+
+line_moves() {
+	[ -t 2 ] && [ -z "$STEP_PLAIN" ]
+}
+
 # Until the process ends: a moving line with the seconds and how far it is, or a line at every ten per cent.
 watch_step() { # label pid start
 	local now='' shown=0
 	while kill -0 "$2" 2>/dev/null; do
 		[ -z "$STEP_PROGRESS" ] || now=$("$STEP_PROGRESS")
-		if [ -t 2 ]; then
+		if line_moves; then
 			printf '\r\033[K==> %s ... %ds%s' "$1" "$(($(date +%s) - $3))" "${now:+, $now %}" >&2
 		elif [ -n "$now" ] && [ "$((now / 10))" -gt "$shown" ]; then
 			shown=$((now / 10))
@@ -42,21 +49,22 @@ watch_step() { # label pid start
 		fi
 		sleep 0.5
 	done
-	[ ! -t 2 ] || printf '\r\033[K' >&2
+	! line_moves || printf '\r\033[K' >&2
 }
 
 # try_step LABEL COMMAND...: run it with its output in the log; returns its exit code.  In a function that is run so `set -e`
 # does nothing, as always where an exit code is asked for: it says itself where it ends.
 try_step() {
-	local label=$1 start pid rc=0
+	local label=$1 start pid rc=0 moves=
 	shift
+	! line_moves || moves=1
 	start=$(date +%s)
 	printf '\n==== %s: %s\n' "$label" "$*" >>"$STEP_LOG"
-	"$@" >>"$STEP_LOG" 2>&1 </dev/null &
+	STEP_MOVES=$moves "$@" >>"$STEP_LOG" 2>&1 </dev/null &
 	pid=$!
 	STEP_PID=$pid
-	[ -t 2 ] || say "==> $label"
-	if [ -t 2 ] || [ -n "$STEP_PROGRESS" ]; then
+	[ -n "$moves" ] || say "==> $label"
+	if [ -n "$moves" ] || [ -n "$STEP_PROGRESS" ]; then
 		watch_step "$label" "$pid" "$start"
 	fi
 	wait "$pid" || rc=$?
