@@ -49,7 +49,7 @@ kvm_is_recorded=
 # Exit code of try_kernel, see there, and of a refusal of emulation elsewhere.
 no_kvm_here=3
 refusal_code=1
-# $kernel_dir is a kernel of the caller's that nobody knows.
+# A kernel of the caller's is being tried in $cache/kernel/probe.
 probing=
 skip_packages=
 uninstall=
@@ -328,8 +328,7 @@ bring_up_file() {
 	step "initramfs with the runner" make_initramfs
 	write_trial ""
 	provision_image
-	probe_kernel_file "$cli" "$kernel" "$kernel_dir"
-	choose_acceleration
+	choose_acceleration_of_file "$kernel"
 	canary
 	kernel_dir_place "$kernel_dir" "$cache/kernel/file" || die "cannot put the kernel into $cache/kernel/file"
 	kernel_dir=$cache/kernel/file

@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 # acceleration.sh - whether KVM boots a guest here, and why not.
 #
-# Set by the caller: $accel and $kernel (what was asked for), $kvm_is_recorded, $refusal_code, $kernel_dir, $probing, $cli,
-# $cache, $state, $version; a trial configuration is there (config.sh).
+# Set by the caller: $accel (what was asked for), $kvm_is_recorded, $refusal_code, $kernel_dir, $cli, $cache, $state, $version;
+# a trial configuration is there (config.sh).
 # shellcheck disable=SC2154
 
 # What stands in the way of anybody's KVM, and what to do, as doctor knows it; nothing where /dev/kvm opens.
@@ -47,6 +47,9 @@ kvm_boots() { # folder of a kernel with its initramfs; sets kvm_obstacle and kvm
 # The caller's kernel boots by emulation and not with KVM: which of them it is, a kernel known to be good tells.
 blame_file_or_kvm() { # file
 	local kind good='' lacks="it may lack CONFIG_KVM_GUEST or CONFIG_PARAVIRT" why=$kvm_reason
+	if [ -n "$kvm_obstacle" ] || [ -n "$kvm_is_remembered" ]; then
+		return 0
+	fi
 	for kind in distro built; do
 		! kernel_dir_is_whole "$cache/kernel/$kind" || [ ! -f "$cache/kernel/$kind/initrd.img" ] || good=$kind
 	done
@@ -55,6 +58,7 @@ blame_file_or_kvm() { # file
 	elif say "==> probing KVM with the $good kernel" && kvm_boots "$cache/kernel/$good"; then
 		kvm_reason="KVM works, but $1 does not boot under it: $lacks ($why)"
 	fi
+	[ -n "$kvm_obstacle" ] || remember_kvm_failure
 }
 
 # What a boot that failed may have depended on.  (A module that is loaded anew makes a new device, with another time.)
@@ -63,10 +67,10 @@ kvm_key() {
 	qemu=$(qemu_path)
 	{
 		id -G
-		stat -c '%a %u %g %Z' /dev/kvm
+		stat -c '%a %u %g %Z' /dev/kvm || true
 		printf '%s\n' "$version" "$qemu"
-		stat -L -c '%s %Y' "$qemu"
-		cat "$kernel_dir/VERSION"
+		stat -L -c '%s %Y' "$qemu" || true
+		cat "$kernel_dir/VERSION" "$kernel_dir/MACHINE"
 	} 2>/dev/null | sha256sum | cut -d' ' -f1
 }
 
@@ -89,15 +93,17 @@ remember_kvm_failure() {
 }
 
 remembered_kvm_failure() {
-	sed -n "s/^$(boot_id) $(kvm_key) //p" "$state/kvm-failed" 2>/dev/null | tail -n 1
+	sed -n "s/^$(boot_id) $(kvm_key) //p" "$state/kvm-failed" 2>/dev/null | tail -n 1 || true
 }
 
 # With $kernel_dir; else kvm_reason says why not.  Who asks for KVM by name gets a boot each time.
 kvm_works() {
 	kvm_obstacle=
 	kvm_reason=
+	kvm_is_remembered=
 	[ "$accel" = kvm ] || kvm_reason=$(remembered_kvm_failure)
 	if [ -n "$kvm_reason" ]; then
+		kvm_is_remembered=1
 		say "    KVM is not probed: it failed since this system started; --accel kvm probes it again"
 		return 1
 	fi
@@ -106,9 +112,6 @@ kvm_works() {
 		forget_kvm_failure
 		say "    KVM works"
 		return 0
-	fi
-	if [ -n "$probing" ] && [ -z "$kvm_obstacle" ]; then
-		blame_file_or_kvm "$kernel"
 	fi
 	[ -n "$kvm_obstacle" ] || remember_kvm_failure
 	return 1
@@ -137,15 +140,39 @@ refuse_emulation() {
 	die_with "$code" "$what: $kvm_reason (all it said is in $STEP_LOG)"
 }
 
+settle_for_tcg() {
+	[ "$accel" = auto ] || refuse_emulation
+	[ -z "$kvm_is_recorded" ] || refuse_emulation
+	chosen=tcg
+	warn_about_tcg
+}
+
 choose_acceleration() {
 	chosen=kvm
 	if [ "$accel" = tcg ]; then
 		chosen=tcg
 	elif ! kvm_works; then
-		[ "$accel" = auto ] || refuse_emulation
-		[ -z "$kvm_is_recorded" ] || refuse_emulation
+		settle_for_tcg
+	fi
+	write_trial "$chosen"
+}
+
+# The same for a kernel that nobody knows: one that boots with KVM is good, any other must boot by emulation before KVM is
+# blamed.
+choose_acceleration_of_file() { # file
+	local row
+	row=$(cat "$kernel_dir/MACHINE")
+	chosen=kvm
+	if [ "$accel" = tcg ]; then
 		chosen=tcg
-		warn_about_tcg
+		probe_kernel_file "$cli" "$1" "$kernel_dir"
+	elif ! kvm_works; then
+		probe_kernel_file "$cli" "$1" "$kernel_dir"
+		# The machine may have been the wrong one.
+		if [ "$(cat "$kernel_dir/MACHINE")" = "$row" ] || ! kvm_works; then
+			blame_file_or_kvm "$1"
+			settle_for_tcg
+		fi
 	fi
 	write_trial "$chosen"
 }

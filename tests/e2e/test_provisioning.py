@@ -559,12 +559,15 @@ def somebodys_kernel(path, change=b"-somebody"):
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="there is no other machine for such a kernel")
-def test_a_kernel_without_acpi_is_booted_on_the_machine_without(up, machine, tmp_path):
+@pytest.mark.parametrize("accel", ["tcg", "kvm"])
+def test_a_kernel_without_acpi_is_booted_on_the_machine_without(up, machine, with_stand_in, tmp_path, accel):
     arguments, env = machine
+    arguments, env = with_stand_in(["--accel", accel, *arguments[2:]], env, "")
     done = up("--kernel", somebodys_kernel(tmp_path / "vmlinux"), *arguments, **env)
     assert done.returncode == 0 and "-somebody" in done.stdout, done.stdout + done.stderr
     assert "==> probing it as x86_64-built: it did not boot as x86_64-ubuntu\n    it boots as x86_64-built\n" in done.stdout
-    assert settings(tmp_path / "local.env")["RESOLUTO_LOCAL_MACHINE"] == "x86_64-built"
+    recorded = settings(tmp_path / "local.env")
+    assert (recorded["RESOLUTO_LOCAL_MACHINE"], recorded["RESOLUTO_LOCAL_ACCEL"]) == ("x86_64-built", accel)
     place = tmp_path / "cache/kernel/file"
     assert (place / "MACHINE").read_text() == "x86_64-built\n"
     assert subprocess.run(["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"], cwd=place).returncode == 0
@@ -594,14 +597,26 @@ def test_a_kernel_that_does_not_boot_under_kvm_is_told_from_kvm_that_boots_none(
     assert "firmware" not in done.stderr and not (tmp_path / "local.env").exists()
 
 
+def test_a_kernel_that_boots_by_emulation_alone_is_taken_with_it_and_that_is_remembered(up, machine, with_stand_in, tmp_path):
+    arguments, env = machine
+    arguments, env = with_stand_in(arguments[2:], env, NO_KVM % 0)
+    kernel = built() / "vmlinux"
+    for is_first in True, False:
+        done = up("--kernel", kernel, *arguments, **env)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert f"\nThe reason: KVM works, but {kernel} does not boot under it: it may lack CONFIG_KVM_GUEST" in done.stderr
+        assert ("probing KVM" in done.stdout) == is_first
+        assert settings(tmp_path / "local.env")["RESOLUTO_LOCAL_ACCEL"] == "tcg"
+
+
 def test_a_kernel_that_cannot_boot_at_all_is_not_kvms_fault(up, machine, with_stand_in, tmp_path):
     arguments, env = machine
-    kernel, asked = tmp_path / "vmlinux", tmp_path / "asked"
+    kernel = tmp_path / "vmlinux"
     kernel.write_bytes((tmp_path / "cache/kernel/distro/vmlinux").read_bytes())
-    arguments, env = with_stand_in(arguments[2:], env, f'[ -z "$by_kvm" ] || {{ touch {asked}; exit 125; }}')
+    arguments, env = with_stand_in(arguments[2:], env, NO_KVM % 0)
     done = up("--accel", "kvm", "--kernel", kernel, *arguments, **env)
     assert done.returncode == 1 and "it lacks CONFIG_VIRTIO_MMIO" in done.stderr, done.stdout + done.stderr
-    assert "KVM failed" not in done.stderr and not asked.exists()
+    assert "KVM failed" not in done.stderr
 
 
 def archive_of_built(path, change=lambda files: None):
