@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -40,21 +41,23 @@ static void print_names(const struct resoluto_outputs *outputs)
 	}
 }
 
+/* The program's result as it is: a line of JSON, with numbers that our reader may have no place for. */
 static void print_json(const char *id, const struct resoluto_outputs *outputs)
 {
-	json_t *names = json_array(), *result = NULL, *root;
+	json_t *names = json_array(), *root;
+	char *head;
 
 	for (char **artifact = outputs->artifacts; *artifact; artifact++) {
 		json_t *name = json_string(*artifact);
 
 		(void) json_array_append_new(names, name ? name : json_string("?"));
 	}
-	if (outputs->result_json)
-		result = json_loads(outputs->result_json, JSON_DECODE_ANY, NULL);
-	root = json_pack("{s:i, s:s, s:o, s:o}", "schema", 1, "run_id", id, "artifacts", names,
-	                 "result", result ? result : json_null());
-	(void) json_dumpf(root, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
-	putchar('\n');
+	root = json_pack("{s:i, s:s, s:o}", "schema", 1, "run_id", id, "artifacts", names);
+	head = root ? json_dumps(root, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
+	if (head)
+		printf("%.*s,\"result\":%s}\n", (int) strlen(head) - 1, head,
+		       outputs->result_json ? outputs->result_json : "null");
+	free(head);
 	json_decref(root);
 }
 

@@ -321,3 +321,12 @@ def test_remains_are_told_apart_and_hostile_ones_are_harmless(sandbox):
     assert sandbox.run("kill", "det-odd").returncode == 125
     for run_id in rows:
         remove(sandbox, run_id)
+
+
+def test_collect_prints_the_program_s_result_as_it_is(sandbox, tmp_path):
+    run_id = detach(sandbox, "sh", "-c", """printf '{"n": 18446744073709551615, "half": 0.10}' >result.json""",
+                    options=["--output", "result.json"])
+    assert sandbox.run("wait", run_id).returncode == 0
+    done = sandbox.run("collect", run_id, "--workspace", tmp_path, "--json")
+    assert b'"result":{"n":18446744073709551615,"half":0.10}}' in done.stdout, (done.stdout, done.stderr)
+    assert sandbox.run("rm", run_id).returncode == 0
