@@ -38,6 +38,17 @@ int filter_add_if(scmp_filter_ctx filter, uint32_t action, int number, unsigned 
 	return seccomp_rule_add_array(filter, action, number, 1, &compare);
 }
 
+int filter_add_values(scmp_filter_ctx filter, uint32_t action, int number, unsigned arg,
+                      const uint32_t *values, size_t count)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = filter_add_if(filter, action, number, arg, SCMP_CMP_MASKED_EQ, UINT32_MAX,
+		                  values[i]);
+	return r;
+}
+
 int filter_load(scmp_filter_ctx filter)
 {
 	int r = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);

@@ -7,6 +7,7 @@
  */
 
 #include <seccomp.h>
+#include <stddef.h>
 #include <stdint.h>
 
 void filter_done(scmp_filter_ctx *filter); /* a cleanup function */
@@ -19,5 +20,9 @@ int filter_add_names(scmp_filter_ctx filter, uint32_t action, const char *const 
 /* One rule that counts only where argument `arg` compares so. */
 int filter_add_if(scmp_filter_ctx filter, uint32_t action, int number, unsigned arg,
                   enum scmp_compare op, scmp_datum_t a, scmp_datum_t b);
+/* One rule for each value of argument `arg`, told by its lower half: of an unsigned int the kernel looks at
+ * no more. */
+int filter_add_values(scmp_filter_ctx filter, uint32_t action, int number, unsigned arg,
+                      const uint32_t *values, size_t count);
 /* From now on, for good.  Other architectures of the same CPU (32 bit, x32) end the process. */
 int filter_load(scmp_filter_ctx filter);

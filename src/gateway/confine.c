@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <sched.h>
@@ -16,7 +17,10 @@
 #include "base/landlock.h"
 #include "gateway/confine.h"
 
-enum { PORT_DNS = 53 };
+enum {
+	PORT_DNS = 53,
+	ROWS = 4, /* the descriptor */
+};
 
 /* A sanitizer maps more than there is. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -195,6 +199,34 @@ static int add_sending(scmp_filter_ctx filter)
 	return r;
 }
 
+/* The library that asks name servers (c-ares) sets up its sockets so. */
+static const uint32_t fcntl_of_any[] = { F_GETFD, F_SETFD, F_GETFL };
+
+/*
+ * F_SETFL not of the rows: what was appended stays.  Of a descriptor, too, the kernel looks at the lower half
+ * only, so "another than the rows" is said bit by bit: it has one that their number has not.
+ */
+static int add_fcntl(scmp_filter_ctx filter)
+{
+	int r = filter_add_values(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1, fcntl_of_any,
+	                          sizeof(fcntl_of_any) / sizeof(fcntl_of_any[0]));
+
+	for (scmp_datum_t bit = 1; r == 0 && bit < CONFINE_FILES; bit <<= 1) {
+		const struct scmp_arg_cmp compare[] = {
+			{ .arg = 0, .op = SCMP_CMP_MASKED_EQ, .datum_a = bit, .datum_b = bit },
+			{ .arg = 1,
+			  .op = SCMP_CMP_MASKED_EQ,
+			  .datum_a = UINT32_MAX,
+			  .datum_b = F_SETFL },
+		};
+
+		if (!(ROWS & bit))
+			r = seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 2,
+			                           compare);
+	}
+	return r;
+}
+
 static int add_conditions(scmp_filter_ctx filter)
 {
 	const uint32_t allow = SCMP_ACT_ALLOW;
@@ -214,10 +246,7 @@ static int add_conditions(scmp_filter_ctx filter)
 	if (r == 0)
 		r = filter_add_if(filter, allow, SCMP_SYS(mprotect), 2, SCMP_CMP_MASKED_EQ,
 		                  PROT_EXEC, 0);
-	/* Not of the rows: what was appended stays. */
-	if (r == 0)
-		r = filter_add_if(filter, allow, SCMP_SYS(fcntl), 0, SCMP_CMP_NE, 4, 0);
-	return r;
+	return r == 0 ? add_fcntl(filter) : r;
 }
 
 /* Anything else fails with EPERM: a C library that tries a newer call first goes on with the old one. */

@@ -2,9 +2,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
+#include <linux/sockios.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -237,6 +239,23 @@ static const char *const qemu_without[] = {
 	"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", NULL,
 };
 
+/* The kernel signals in its name, other processes of its uid too; or lets those wait who open a file. */
+static const uint32_t qemu_never_fcntl[] = {
+	F_SETOWN, F_SETOWN_EX, F_SETSIG, F_SETLEASE, F_NOTIFY,
+};
+static const uint32_t qemu_never_ioctl[] = { FIOSETOWN, SIOCSPGRP };
+
+static int add_qemu_commands(scmp_filter_ctx filter)
+{
+	const uint32_t end = SCMP_ACT_KILL_PROCESS;
+	int r = filter_add_values(filter, end, SCMP_SYS(fcntl), 1, qemu_never_fcntl,
+	                          sizeof(qemu_never_fcntl) / sizeof(qemu_never_fcntl[0]));
+
+	return r < 0 ? r
+	             : filter_add_values(filter, end, SCMP_SYS(ioctl), 1, qemu_never_ioctl,
+	                                 sizeof(qemu_never_ioctl) / sizeof(qemu_never_ioctl[0]));
+}
+
 static int add_qemu_conditions(scmp_filter_ctx filter, int exec_fd)
 {
 	const uint32_t end = SCMP_ACT_KILL_PROCESS;
@@ -272,6 +291,8 @@ int confine_qemu_calls(int exec_fd)
 		r = filter_add_names(filter, SCMP_ACT_ERRNO(ENOSYS), qemu_without);
 	if (r == 0)
 		r = add_qemu_conditions(filter, exec_fd);
+	if (r == 0)
+		r = add_qemu_commands(filter);
 	return r < 0 ? r : filter_load(filter);
 }
 
@@ -289,7 +310,6 @@ static const char *const shim_calls[] = {
 	"sendmsg",
 	"close",
 	"lseek",
-	"fcntl",
 	"fstat",
 	"newfstatat",
 	"statx",
@@ -323,12 +343,18 @@ static const char *const shim_calls[] = {
 	NULL,
 };
 
+/* Its own is the first; C libraries do the others where they make or wrap a descriptor. */
+static const uint32_t shim_fcntl[] = { F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL };
+
 static int add_shim_conditions(scmp_filter_ctx filter, int qemu_pidfd)
 {
 	const uint32_t allow = SCMP_ACT_ALLOW;
 	int r = filter_add_if(filter, allow, SCMP_SYS(pidfd_send_signal), 0, SCMP_CMP_EQ,
 	                      (scmp_datum_t) qemu_pidfd, 0);
 
+	if (r == 0)
+		r = filter_add_values(filter, allow, SCMP_SYS(fcntl), 1, shim_fcntl,
+		                      sizeof(shim_fcntl) / sizeof(shim_fcntl[0]));
 	/* abort() */
 	if (r == 0)
 		r = filter_add_if(filter, allow, SCMP_SYS(tgkill), 0, SCMP_CMP_EQ,

@@ -226,6 +226,12 @@ static long rewrite_rows(void)
 	return fcntl(4, F_SETFL, 0);
 }
 
+/* The kernel looks at the lower half of the descriptor's number. */
+static long rewrite_rows_high(void)
+{
+	return syscall(SYS_fcntl, 4 | 1UL << 32, F_SETFL, 0);
+}
+
 static long cut_rows(void)
 {
 	return ftruncate(4, 0);
@@ -270,6 +276,42 @@ static long dumpable(void)
 	return prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 }
 
+/* As the library that asks name servers does it. */
+static long set_up_socket(void)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM, 0), flags = fcntl(fd, F_GETFL);
+
+	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -1 : fcntl(fd, F_SETFD, 1);
+}
+
+/* The kernel would signal in our name. */
+static long signal_by_socket(void)
+{
+	return fcntl((int) tcp_socket(), F_SETOWN, getppid());
+}
+
+static long signal_by_socket_high(void)
+{
+	return syscall(SYS_fcntl, tcp_socket(), F_SETOWN | 1UL << 32, getppid());
+}
+
+static long choose_signal(void)
+{
+	return fcntl((int) tcp_socket(), F_SETSIG, SIGKILL);
+}
+
+static long signal_by_ioctl(void)
+{
+	const int pid = getppid();
+
+	return ioctl((int) tcp_socket(), FIOSETOWN, &pid);
+}
+
+static long lease_rows(void)
+{
+	return fcntl(4, F_SETLEASE, F_WRLCK);
+}
+
 static const struct {
 	const char *name;
 	long (*fn)(void);
@@ -306,6 +348,7 @@ static const struct {
 	{ "much-memory", much_memory },
 	{ "write-rows", write_rows },
 	{ "rewrite-rows", rewrite_rows },
+	{ "rewrite-rows-high", rewrite_rows_high },
 	{ "cut-rows", cut_rows },
 	{ "seek-rows", seek_in_rows },
 	{ "unlock-rows", unlock_rows },
@@ -314,6 +357,12 @@ static const struct {
 	{ "bpf", load_bpf },
 	{ "limit", raise_limit },
 	{ "dumpable", dumpable },
+	{ "set-up-socket", set_up_socket },
+	{ "sigio", signal_by_socket },
+	{ "sigio-high", signal_by_socket_high },
+	{ "sigio-number", choose_signal },
+	{ "sigio-ioctl", signal_by_ioctl },
+	{ "lease-rows", lease_rows },
 };
 
 static void attempt(const char *name)

@@ -12,9 +12,9 @@ from served import site  # noqa: F401
 
 REFUSED = ["read-passwd", "read-raw", "make-file", "memory-file", "stat", "exec", "fork", "thread", "signal", "ptrace", "root",
            "namespace", "mount", "unix", "socketpair", "netlink", "packet", "raw-socket", "vsock", "mptcp", "sctp", "fastopen", "listen", "other-port",
-           "exec-memory", "make-exec", "rewrite-rows", "cut-rows", "seek-rows", "unlock-rows", "io_uring", "inotify",
-           "bpf", "limit", "dumpable"]
-ALLOWED = ["tcp", "udp6", "write-rows"]
+           "exec-memory", "make-exec", "rewrite-rows", "rewrite-rows-high", "cut-rows", "seek-rows", "unlock-rows", "io_uring", "inotify",
+           "bpf", "limit", "dumpable", "sigio", "sigio-high", "sigio-number", "sigio-ioctl", "lease-rows"]
+ALLOWED = ["tcp", "udp6", "set-up-socket", "write-rows"]
 
 
 def probe(rows, *attempts, uid=0, **config):

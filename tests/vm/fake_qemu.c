@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <linux/bpf.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -369,6 +371,31 @@ static long try_clone3(void)
 	return syscall(SYS_clone3, args, sizeof(args));
 }
 
+/* The kernel would signal in our name, or let others wait. */
+static long try_command(const char *what)
+{
+	const struct f_owner_ex owner = { F_OWNER_PID, getppid() };
+	const int pid = getppid(), kernel = 3;
+
+	if (strcmp(what, "sigio") == 0)
+		return fcntl(fake.console, F_SETOWN, pid);
+	if (strcmp(what, "sigio-high") == 0)
+		return syscall(SYS_fcntl, fake.console, F_SETOWN | 1UL << 32, pid);
+	if (strcmp(what, "sigio-ex") == 0)
+		return fcntl(fake.console, F_SETOWN_EX, &owner);
+	if (strcmp(what, "sigio-number") == 0)
+		return fcntl(fake.console, F_SETSIG, SIGKILL);
+	if (strcmp(what, "sigio-ioctl") == 0)
+		return ioctl(fake.console, FIOSETOWN, &pid);
+	if (strcmp(what, "sigio-ioctl-high") == 0)
+		return syscall(SYS_ioctl, fake.console, SIOCSPGRP | 1UL << 32, &pid);
+	if (strcmp(what, "lease") == 0)
+		return fcntl(kernel, F_SETLEASE, F_RDLCK);
+	if (strcmp(what, "notify") == 0)
+		return fcntl(kernel, F_NOTIFY, DN_ACCESS);
+	exit(97);
+}
+
 /* Each either ends the process (SIGSYS) or tells what came of it. */
 static void attempt(const char *what)
 {
@@ -443,7 +470,7 @@ static void attempt(const char *what)
 		                ? EPERM
 		                : 0;
 	else
-		exit(97);
+		r = try_command(what);
 	tell("attempt %s: %s\n", what, r >= 0 && errno == 0 ? "ALLOWED" : strerrorname_np(errno));
 	exit(0);
 }

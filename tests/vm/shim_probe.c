@@ -43,10 +43,12 @@ static void try_allowed(int dir, int pidfd)
 	tell("make-directory", mkdirat(dir, "outbox", 0700));
 	tell("unlink", unlinkat(dir, "state.json", 0));
 	tell("flush", syncfs(dir));
+	tell("duplicate", fcntl(dir, F_DUPFD_CLOEXEC, 0));
 	tell("signal-qemu", syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0));
 }
 
-static void try_forbidden(int dir)
+/* pair: of a socket; lent: a file of its own, open for reading. */
+static void try_forbidden(int dir, int pair, int lent)
 {
 	tell("socket", socket(AF_UNIX, SOCK_STREAM, 0));
 	tell("socketpair", socketpair(AF_UNIX, SOCK_STREAM, 0, (int[2]){ 0 }));
@@ -67,6 +69,12 @@ static void try_forbidden(int dir)
 	tell("write-tmp", openat(AT_FDCWD, "/tmp/shim-probe", O_WRONLY | O_CREAT, 0600));
 	tell("symlink", symlinkat("/etc", dir, "link"));
 	tell("climb", openat(dir, "../above", O_WRONLY | O_CREAT, 0600));
+	tell("sigio", fcntl(pair, F_SETOWN, getppid()));
+	tell("sigio-high", syscall(SYS_fcntl, pair, F_SETOWN | 1UL << 32, getppid()));
+	tell("sigio-number", fcntl(pair, F_SETSIG, SIGKILL));
+	tell("sigio-on", fcntl(pair, F_SETFL, O_ASYNC));
+	tell("lease", fcntl(lent, F_SETLEASE, F_RDLCK));
+	tell("notify", fcntl(dir, F_NOTIFY, DN_ACCESS));
 }
 
 int main(int argc, char **argv)
@@ -74,12 +82,14 @@ int main(int argc, char **argv)
 	int dir = argc > 1 ? open(argv[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1, ruleset;
 	int pidfd = (int) syscall(SYS_pidfd_open, getpid(), 0);
 	const struct confine_place place = { NULL, dir, CONFINE_TREE };
+	int pair[2], lent = openat(dir, "lent", O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
 
 	out = fcntl(1, F_DUPFD_CLOEXEC, 10);
-	if (dir < 0 || pidfd < 0 || confine_ruleset(&place, 1, false, &ruleset, NULL) < 0 ||
-	    confine_enter(ruleset) < 0 || confine_shim_calls(pidfd) < 0)
+	if (dir < 0 || pidfd < 0 || lent < 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0 ||
+	    confine_ruleset(&place, 1, false, &ruleset, NULL) < 0 || confine_enter(ruleset) < 0 ||
+	    confine_shim_calls(pidfd) < 0)
 		return 1;
 	try_allowed(dir, pidfd);
-	try_forbidden(dir);
+	try_forbidden(dir, pair[0], lent);
 	_exit(0);
 }

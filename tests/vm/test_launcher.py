@@ -16,7 +16,8 @@ def rig(request):
 
 
 KILLED = ["socket", "socketpair", "connect", "ptrace", "vm-read", "fork", "vfork", "clone", "exec", "execveat", "unshare",
-          "setns", "mount", "bpf", "keyctl", "userfaultfd", "kill", "tgkill", "pidfd", "prlimit", "chmod", "inotify", "setuid"]
+          "setns", "mount", "bpf", "keyctl", "userfaultfd", "kill", "tgkill", "pidfd", "prlimit", "chmod", "inotify", "setuid",
+          "sigio", "sigio-high", "sigio-ex", "sigio-number", "sigio-ioctl", "sigio-ioctl-high", "lease", "notify"]
 REFUSED = {"read-passwd": "EACCES", "list-root": "EACCES", "read-proc": "EACCES", "clone3": "ENOSYS", "io_uring": "ENOSYS",
            "core": "EPERM"}
 
@@ -63,7 +64,7 @@ def test_the_locked_shim_can_store_and_nothing_else(rig):
     done = subprocess.run([*rig.prefix(), str(rig.top / "shim_probe"), str(place)], capture_output=True, text=True, timeout=60)
     told = dict(line.split() for line in done.stdout.splitlines())
     assert done.returncode == 0, done
-    allowed = {"replace-file", "make-directory", "unlink", "flush", "signal-qemu"}
+    allowed = {"replace-file", "make-directory", "unlink", "flush", "signal-qemu", "duplicate"}
     assert {name for name, result in told.items() if result == "ok"} == allowed, told
     assert told["read-passwd"] == told["write-tmp"] == told["climb"] == "EACCES"
-    assert len(told) == len(allowed) + 16
+    assert len(told) == len(allowed) + 22
