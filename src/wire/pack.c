@@ -29,8 +29,8 @@
 enum {
 	PLAIN_SIZE = 256 * 1024, /* bytes of the archive collected before they are compressed */
 	HEADER_MAX = 8 * 1024 * 1024, /* bytes of an entry's headers, the sparse map included */
-	HARDLINKS_MAX = 64 *
-	                1024, /* files with several names that are kept in mind; beyond: copies */
+	HARDLINK_COST = 80,      /* bytes that a file with several names takes besides its path */
+	TICK_ENTRIES = 256,      /* looked at between two calls of progress */
 	SPARSE_FROM = 64 * 1024, /* bytes; holes of smaller files are not looked for */
 	HOLE_MIN = 4096,         /* bytes of a hole that is worth an extent */
 };
@@ -58,6 +58,8 @@ struct packer {
 	struct gzip_writer *gzip;
 	struct walk *walk;
 	struct inode_map hardlinks; /* to the path each was packed under */
+	size_t hardlinks_left;      /* bytes that they may still take; beyond: copies */
+	unsigned since_tick;        /* entries */
 	struct tar_extents extents;
 	struct buf header;
 	char first_unreadable[PRINTABLE_SIZE];
@@ -65,6 +67,15 @@ struct packer {
 	char plain[PLAIN_SIZE];
 	char target[PATH_MAX];
 };
+
+static void tick(void *ctx)
+{
+	struct packer *packer = ctx;
+
+	packer->since_tick = 0;
+	if (packer->options->progress)
+		packer->options->progress(packer->options->ctx, packer->report.bytes);
+}
 
 static int flush_plain(struct packer *packer)
 {
@@ -75,8 +86,7 @@ static int flush_plain(struct packer *packer)
 	packer->plain_len = 0;
 	if (r < 0)
 		return resoluto_fail(packer->err, r, "write the archive");
-	if (packer->options->progress)
-		packer->options->progress(packer->options->ctx, packer->report.bytes);
+	tick(packer);
 	return 0;
 }
 
@@ -285,6 +295,19 @@ static int pack_hardlink(struct packer *packer, const struct walk_entry *at, con
 	return put_header(packer, &entry);
 }
 
+/* As long as there is room: its path may be long, and there may be many. */
+static int remember_hardlink(struct packer *packer, const char *path, const struct stat *st)
+{
+	const size_t cost = HARDLINK_COST + strlen(path);
+	int r;
+
+	if (st->st_nlink < 2 || cost > packer->hardlinks_left)
+		return 0;
+	packer->hardlinks_left -= cost;
+	r = inode_map_add(&packer->hardlinks, st, path);
+	return r < 0 ? resoluto_fail(packer->err, r, "remember a hard link") : 0;
+}
+
 static int pack_content(struct packer *packer, const struct walk_entry *at, int fd)
 {
 	struct tar_entry entry;
@@ -303,10 +326,7 @@ static int pack_content(struct packer *packer, const struct walk_entry *at, int 
 	r = put_header(packer, &entry);
 	if (r == 0)
 		r = put_content(packer, fd, &entry);
-	if (r < 0 || st.st_nlink < 2 || packer->hardlinks.count >= HARDLINKS_MAX)
-		return r;
-	r = inode_map_add(&packer->hardlinks, &st, at->path);
-	return r < 0 ? resoluto_fail(packer->err, r, "remember a hard link") : 0;
+	return r < 0 ? r : remember_hardlink(packer, at->path, &st);
 }
 
 static int pack_file(struct packer *packer, const struct walk_entry *at, const struct stat *st)
@@ -430,6 +450,11 @@ static int pack_directory(struct packer *packer, const struct walk_entry *at, co
 	}
 	r = walk_enter(packer->walk, fd,
 	               verdict == ENTER_ONLY && !by_globs ? IF_PROTECTED : BELONGS);
+	if (r == -E2BIG)
+		return resoluto_fail(packer->err, r,
+		                     "list %s: the names that wait in the directories above it "
+		                     "have taken the memory there is for them",
+		                     printable(at->path, (char[PRINTABLE_SIZE]){ 0 }));
 	if (r < 0) /* the walk goes on behind it where that makes sense */
 		return failed_at(packer, r, "list", at->path);
 	return 0;
@@ -468,6 +493,8 @@ static int pack_from(struct packer *packer, int fd, const char *path, const char
 	if (r < 0)
 		return resoluto_fail(packer->err, r, "list %s", *path ? path : "the directory");
 	while ((r = walk_next(packer->walk, &at)) > 0) {
+		if (++packer->since_tick >= TICK_ENTRIES)
+			tick(packer);
 		r = pack_entry(packer, &at);
 		if (r < 0)
 			return r;
@@ -642,6 +669,16 @@ static void packer_free(struct packer **packer)
 	*packer = NULL;
 }
 
+/* Two thirds for the walk, which cannot do without; links become copies. */
+static int divide_memory(struct packer *packer)
+{
+	const size_t all = packer->options->memory ? packer->options->memory : PACK_MEMORY;
+	const struct walk_options walk = { .memory = all / 3 * 2, .tick = tick, .ctx = packer };
+
+	packer->hardlinks_left = all / 3;
+	return walk_new(&walk, &packer->walk);
+}
+
 int pack_tree(int dirfd, const struct pack_options *options, const struct resoluto_sink *sink,
               struct pack_report *ret_report, struct resoluto_err *err)
 {
@@ -657,7 +694,7 @@ int pack_tree(int dirfd, const struct pack_options *options, const struct resolu
 	packer->header = BUF_INIT(HEADER_MAX);
 	r = gzip_writer_new(sink, &packer->gzip);
 	if (r == 0)
-		r = walk_new(&packer->walk);
+		r = divide_memory(packer);
 	if (r < 0)
 		return resoluto_fail(err, r, "pack");
 	r = pack_whole(packer);

@@ -5,11 +5,11 @@
  * pack.h - directory trees to gzip-tar and back (seed 000: "gzip-tar for file archives").
  *
  * tar.h does the tar (PAX, sparse as GNU.sparse 1.0, names as bytes); gzip is isa-l on the host and zlib in
- * the static runner (gzip.h).  Memory is bounded whatever the size of the tree; names that wait to be walked
- * are the largest part.
+ * the static runner (gzip.h).  Memory is bounded whatever the size of the tree, and whoever made it.
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -21,6 +21,12 @@
  * NULL-terminated. */
 extern const char *const pack_default_excludes[];
 
+enum {
+	PACK_MEMORY =
+		24 * 1024 *
+		1024, /* bytes for names that wait to be packed, and for paths of files with several names */
+};
+
 struct pack_options {
 	/* Beneath paths to pack, and all in them; NULL or ".": everything.  Named here, an entry is never excluded
 	 * itself.  -ENOENT names the missing one. */
@@ -31,7 +37,8 @@ struct pack_options {
 	const char *const
 		*globs; /* only what matches (outputs); NULL: all, and no excludes apply with it */
 	bool skip_unreadable; /* false: an entry that cannot be read fails the whole and is named */
-	/* Called now and then with the bytes of file content done. */
+	size_t memory;        /* 0: PACK_MEMORY; else 128 KiB at least */
+	/* Called now and then with the bytes of file content done, also where nothing is packed for a while. */
 	void (*progress)(void *ctx, uint64_t done);
 	void *ctx;
 };
@@ -52,8 +59,11 @@ struct pack_report {
  * links; owner 0:0, modes without setuid, setgid and sticky; times to the nanosecond.  A link "a/../b" is
  * written as "b" if "a" is a directory, and counted in links_out otherwise (link.h).  A file that changes
  * its size while it is read is cut or filled with zeros.  With globs, directories count only where they
- * match themselves.
+ * match themselves.  Of files with several names so many are kept in mind as there is memory for; further
+ * ones are packed once for each name.
  *
+ * -E2BIG: some ten directories within each other have more names than there is memory for, or tens of
+ * thousands any.
  * -EACCES: an entry cannot be read; the text names the first and says how many more there are.  The sink
  * may then have received the start of an archive.
  */

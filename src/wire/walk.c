@@ -13,10 +13,14 @@
 #include "wire/walk.h"
 
 enum {
-	OPEN_MAX_LEVELS = 32,          /* directories kept open at once */
-	LIST_SIZE = 32 * 1024,         /* bytes asked of the kernel at once */
-	NAMES_MAX = 256 * 1024 * 1024, /* bytes of the names of one directory */
+	OPEN_MAX_LEVELS = 32,  /* directories kept open at once */
+	LIST_SIZE = 32 * 1024, /* bytes asked of the kernel at once */
+	LEVEL_COST = 256,      /* bytes that a directory takes besides its names */
+	ROOM_MIN = 16 * 1024,  /* bytes below which no directory is listed */
 };
+
+/* Bytes that a name takes besides itself: its place in the order, and another while that is made. */
+static const size_t NAME_COST = 2 * sizeof(char *);
 
 struct level {
 	int fd; /* -1: closed to save descriptors */
@@ -27,30 +31,46 @@ struct level {
 	char *names;     /* each with its 0, in the order of the directory */
 	const char **sorted;
 	size_t count, next;
+	bool has_more; /* than these, behind them: there was no room */
+	size_t cost;   /* its part of walk.used */
 };
 
 struct walk {
 	struct level *levels;
 	size_t depth, cap;
+	size_t used;     /* bytes of options.memory */
 	struct buf path; /* of the entry given last */
+	struct walk_options options;
 };
 
-int walk_new(struct walk **ret_walk)
+int walk_new(const struct walk_options *options, struct walk **ret_walk)
 {
 	struct walk *walk = calloc(1, sizeof(*walk));
 
 	if (!walk)
 		return -ENOMEM;
+	walk->options = *options;
 	walk->path = BUF_INIT(TAR_PATH_MAX);
 	*ret_walk = walk;
 	return 0;
 }
 
-static void level_done(struct level *level)
+static void forget_names(struct walk *walk, struct level *level)
 {
-	fd_close(&level->fd);
 	free(level->names);
 	free(level->sorted);
+	level->names = NULL;
+	level->sorted = NULL;
+	level->count = level->next = 0;
+	level->has_more = false;
+	walk->used -= level->cost;
+	level->cost = 0;
+}
+
+static void level_done(struct walk *walk, struct level *level)
+{
+	fd_close(&level->fd);
+	forget_names(walk, level);
 }
 
 void walk_free(struct walk **walk)
@@ -58,7 +78,7 @@ void walk_free(struct walk **walk)
 	if (!*walk)
 		return;
 	while ((*walk)->depth > 0)
-		level_done(&(*walk)->levels[--(*walk)->depth]);
+		level_done(*walk, &(*walk)->levels[--(*walk)->depth]);
 	free((*walk)->levels);
 	buf_done(&(*walk)->path);
 	free(*walk);
@@ -70,29 +90,19 @@ static bool is_dot(const char *name)
 	return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
 }
 
-static int list_names(int fd, struct buf *names, size_t *ret_count)
+/* The names of a directory, or as many as there is room for: then the first in order. */
+struct listing {
+	struct buf names; /* each with its 0 */
+	size_t count, room;
+	const char *after; /* only names behind it; NULL: all */
+	bool has_more;
+	struct buf last; /* once has_more: only names up to it */
+};
+
+static void listing_done(struct listing *listing)
 {
-	CLEANUP(mem_free) char *bytes = malloc(LIST_SIZE);
-	ssize_t n;
-
-	if (!bytes)
-		return -ENOMEM;
-	*ret_count = 0;
-	while ((n = getdents64(fd, bytes, LIST_SIZE)) > 0) {
-		for (ssize_t at = 0; at < n;) {
-			const struct dirent64 *entry = (const struct dirent64 *) (bytes + at);
-			int r = 0;
-
-			at += entry->d_reclen;
-			if (is_dot(entry->d_name))
-				continue;
-			r = buf_add(names, entry->d_name, strlen(entry->d_name) + 1);
-			if (r < 0)
-				return r;
-			(*ret_count)++;
-		}
-	}
-	return n < 0 ? -errno : 0;
+	buf_done(&listing->names);
+	buf_done(&listing->last);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -100,40 +110,162 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(const char *const *) a, *(const char *const *) b);
 }
 
-static int sort_names(struct level *level)
+/* NULL: no memory. */
+static const char **sort_names(const struct listing *listing)
 {
-	const char *name = level->names;
+	const char **sorted = malloc(listing->count * sizeof(*sorted));
+	const char *name = listing->names.data;
 
-	level->sorted = malloc(level->count * sizeof(*level->sorted));
-	if (!level->sorted)
-		return -ENOMEM;
-	for (size_t i = 0; i < level->count; i++) {
-		level->sorted[i] = name;
+	if (!sorted)
+		return NULL;
+	for (size_t i = 0; i < listing->count; i++) {
+		sorted[i] = name;
 		name += strlen(name) + 1;
 	}
-	qsort(level->sorted, level->count, sizeof(*level->sorted), compare_names);
+	qsort(sorted, listing->count, sizeof(*sorted), compare_names);
+	return sorted;
+}
+
+/* Keep the names up to listing->last. */
+static void drop_behind(struct listing *listing)
+{
+	char *data = listing->names.data;
+	size_t kept_len = 0, kept = 0;
+
+	for (size_t at = 0, i = 0; i < listing->count; i++) {
+		size_t len = strlen(data + at) + 1;
+
+		if (strcmp(data + at, listing->last.data) <= 0) {
+			memmove(data + kept_len, data + at, len);
+			kept_len += len;
+			kept++;
+		}
+		at += len;
+	}
+	listing->names.len = kept_len;
+	listing->count = kept;
+}
+
+/* Only the first half in order is kept; the rest is listed again later. */
+static int halve(struct listing *listing)
+{
+	const char **sorted;
+	int r;
+
+	if (listing->count < 2)
+		return -E2BIG;
+	sorted = sort_names(listing);
+	if (!sorted)
+		return -ENOMEM;
+	buf_clear(&listing->last);
+	r = buf_add_str(&listing->last, sorted[(listing->count - 1) / 2]);
+	free(sorted);
+	if (r < 0)
+		return r;
+	drop_behind(listing);
+	listing->has_more = true;
 	return 0;
 }
 
-static int level_fill(struct level *level, const char *only_name)
+static bool is_wanted(const struct listing *listing, const char *name)
 {
-	CLEANUP(buf_done) struct buf names = BUF_INIT(NAMES_MAX);
-	struct stat st;
-	int r;
+	return (!listing->after || strcmp(name, listing->after) > 0) &&
+	       (!listing->has_more || strcmp(name, listing->last.data) <= 0);
+}
 
-	if (fstat(level->fd, &st) < 0)
-		return -errno;
-	level->dev = st.st_dev;
-	level->ino = st.st_ino;
-	level->count = 1;
-	if (only_name)
-		r = buf_add(&names, only_name, strlen(only_name) + 1);
-	else
-		r = list_names(level->fd, &names, &level->count);
-	if (r < 0 || level->count == 0)
+static bool has_room(const struct listing *listing, size_t len)
+{
+	return listing->names.len + len + (listing->count + 1) * NAME_COST <= listing->room;
+}
+
+static int add_name(struct listing *listing, const char *name)
+{
+	const size_t len = strlen(name) + 1;
+	int r = 0;
+
+	if (!is_wanted(listing, name))
+		return 0;
+	if (!has_room(listing, len))
+		r = halve(listing);
+	if (r < 0 || !is_wanted(listing, name))
 		return r;
-	level->names = buf_take(&names);
-	return sort_names(level);
+	if (!has_room(listing, len))
+		return -E2BIG;
+	listing->count++;
+	return buf_add(&listing->names, name, len);
+}
+
+static int list_names(const struct walk *walk, int fd, struct listing *listing)
+{
+	CLEANUP(mem_free) char *bytes = malloc(LIST_SIZE);
+	ssize_t n;
+
+	if (!bytes)
+		return -ENOMEM;
+	while ((n = getdents64(fd, bytes, LIST_SIZE)) > 0) {
+		for (ssize_t at = 0; at < n;) {
+			const struct dirent64 *entry = (const struct dirent64 *) (bytes + at);
+			int r = is_dot(entry->d_name) ? 0 : add_name(listing, entry->d_name);
+
+			if (r < 0)
+				return r;
+			at += entry->d_reclen;
+		}
+		if (walk->options.tick)
+			walk->options.tick(walk->options.ctx);
+	}
+	return n < 0 ? -errno : 0;
+}
+
+/* Half of what is left, so that there is some for the directories beneath. */
+static size_t room_of(const struct walk *walk)
+{
+	size_t left = walk->options.memory > walk->used ? walk->options.memory - walk->used : 0;
+
+	return left / 2;
+}
+
+/* The first names behind `after`, or only_name. */
+static int level_fill(struct walk *walk, struct level *level, const char *only_name,
+                      const char *after)
+{
+	CLEANUP(listing_done)
+	struct listing listing = {
+		.names = BUF_INIT(walk->options.memory),
+		.last = BUF_INIT(LIST_SIZE),
+		.room = room_of(walk),
+		.after = after,
+	};
+	int r = -E2BIG;
+
+	if (listing.room >= ROOM_MIN)
+		r = only_name ? add_name(&listing, only_name)
+		              : list_names(walk, level->fd, &listing);
+	if (r < 0)
+		return r;
+	buf_shrink(&listing.names); /* before there are pointers into it */
+	if (listing.count > 0 && !(level->sorted = sort_names(&listing)))
+		return -ENOMEM;
+	level->cost = LEVEL_COST + listing.names.len + listing.count * sizeof(*level->sorted);
+	level->count = listing.count;
+	level->has_more = listing.has_more;
+	level->names = buf_take(&listing.names);
+	walk->used += level->cost;
+	return 0;
+}
+
+/* One that is gone by now has no more names. */
+static int list_on(struct walk *walk, struct level *level)
+{
+	CLEANUP(mem_free) char *after = strdup(level->sorted[level->count - 1]);
+	int r = after ? 0 : -ENOMEM;
+
+	forget_names(walk, level);
+	if (r == 0 && lseek(level->fd, 0, SEEK_SET) < 0)
+		r = -errno;
+	if (r == 0)
+		r = level_fill(walk, level, NULL, after);
+	return r == -ENOENT ? 0 : r;
 }
 
 static int push(struct walk *walk, const struct level *level)
@@ -157,12 +289,16 @@ static int push(struct walk *walk, const struct level *level)
 static int add_level(struct walk *walk, int fd, const char *only_name, int tag)
 {
 	struct level level = { .fd = fd, .tag = tag, .path_len = walk->path.len };
-	int r = level_fill(&level, only_name);
+	struct stat st;
+	int r = fstat(fd, &st) < 0 ? -errno : level_fill(walk, &level, only_name, NULL);
 
-	if (r == 0)
+	if (r == 0) {
+		level.dev = st.st_dev;
+		level.ino = st.st_ino;
 		r = push(walk, &level);
+	}
 	if (r < 0)
-		level_done(&level);
+		level_done(walk, &level);
 	return r;
 }
 
@@ -207,7 +343,7 @@ static int leave(struct walk *walk)
 	if (walk->depth > 1 && walk->levels[walk->depth - 2].fd < 0)
 		r = reopen_above(walk);
 	if (r == 0)
-		level_done(&walk->levels[--walk->depth]);
+		level_done(walk, &walk->levels[--walk->depth]);
 	return r;
 }
 
@@ -217,9 +353,11 @@ int walk_next(struct walk *walk, struct walk_entry *ret_entry)
 	const char *name;
 	int r = 0;
 
-	while (walk->depth > 0 &&
-	       walk->levels[walk->depth - 1].next == walk->levels[walk->depth - 1].count) {
-		r = leave(walk);
+	while (walk->depth > 0) {
+		level = &walk->levels[walk->depth - 1];
+		if (level->next < level->count)
+			break;
+		r = level->has_more ? list_on(walk, level) : leave(walk);
 		if (r < 0)
 			return r;
 	}

@@ -103,7 +103,7 @@ static void check_tree(int top)
 	struct walk_entry at;
 	struct walk *walk;
 
-	require(walk_new(&walk) == 0);
+	require(walk_new(&(struct walk_options){ .memory = PACK_MEMORY }, &walk) == 0);
 	require(walk_start(walk, openat(top, ".", O_RDONLY | O_CLOEXEC), "", NULL, 0) == 0);
 	while (walk_next(walk, &at) > 0) {
 		struct stat st;

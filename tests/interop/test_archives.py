@@ -307,6 +307,15 @@ def test_fifty_thousand_files(place):
     assert back["members"] == 50_100 and within_memory(back["peak_kib"])
 
 
+def test_more_names_in_one_directory_than_are_kept_in_mind_at_once(place):
+    for i in range(35_000):
+        os.mknod(place / f"from/{i * 7919 % 35_000:0250}")
+    archive, report = pack(place / "from")
+    assert report["entries"] == 35_000 and within_memory(report["peak_kib"])
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        assert [int(member.name) for member in tar] == list(range(35_000))
+
+
 def test_ten_gigabytes_of_nothing(place):
     with open(place / "from/sparse", "wb") as file:
         file.truncate(10 << 30)

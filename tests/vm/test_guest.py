@@ -398,6 +398,27 @@ def test_a_large_output_streams():
     assert len(untar(guest.objects["outbox/output.tar.gz"])["big"]) == 8_000_000
 
 
+MANY_LINKS = """
+import os, sys
+for level in range(540):
+    os.mkdir("d" * 250)
+    os.chdir("d" * 250)
+for number in range(800):
+    os.mknod(f"{number}")
+    os.link(f"{number}", f"{number}-again")
+sys.exit(7)
+"""
+
+
+def test_outputs_that_want_more_kept_in_mind_than_there_is_memory():
+    """800 files with another name, 132 KiB of a path each: 103 MiB.  The runner, and the kernel with it, would end of that."""
+    guest = run(["python3", "-c", MANY_LINKS], env={"RESOLUTO_OUTPUT_PATHS": '["**/*-again"]'}, memory_mib=128, timeout=600)
+    assert (guest.result()["exit_code"], guest.result()["reason"]) == (7, "")
+    with tarfile.open(fileobj=io.BytesIO(guest.objects["outbox/output.tar.gz"]), mode="r:gz") as archive:
+        assert sum(len(member.name) == 540 * 251 + len(member.name.split("/")[-1]) and member.isfile() for member in archive) == 800
+    assert_in_good_order(guest)
+
+
 @pytest.mark.parametrize("refusal", [NAK_FULL, NAK_STORE])
 def test_outputs_that_the_store_refuses(refusal):
     guest = shell("head -c 3000000 /dev/urandom > big; exit 2", env={"RESOLUTO_OUTPUT_PATHS": '["big"]'},

@@ -215,6 +215,97 @@ static void keeps_further_names_as_hard_links(void)
 	place_close(&place);
 }
 
+/* So many as there is memory for; the rest is there as well, once for each name. */
+static void copies_further_names_when_memory_ends(void)
+{
+	CLEANUP(buf_done) struct buf packed = { 0 };
+	struct unpack_report unpacked;
+	struct pack_report report;
+	struct resoluto_err err;
+	struct place place;
+	char first[256], second[256];
+	struct stat a, b;
+	int out, shared = 0;
+
+	place_open(&place);
+	for (int i = 0; i < 200; i++) {
+		snprintf(first, sizeof(first), "%03d-%0240d", i, 0);
+		snprintf(second, sizeof(second), "%03d-%0240d", i, 1);
+		put_file(place.in, first, "text");
+		CHECK(linkat(place.in, first, place.in, second, 0) == 0);
+	}
+	CHECK(pack_buf(place.in, &(struct pack_options){ .memory = 128 * 1024 }, &packed, &report,
+	               &err) == 0);
+	CHECK(report.entries == 400 && mkdirat(place.outer, "out", 0755) == 0);
+	out = openat(place.outer, "out", O_RDONLY | O_CLOEXEC);
+	CHECK(unpack_buf(out, &packed, &(struct unpack_options){ 0 }, &unpacked, &err) == 0);
+	for (int i = 0; i < 200; i++) {
+		snprintf(first, sizeof(first), "%03d-%0240d", i, 0);
+		snprintf(second, sizeof(second), "%03d-%0240d", i, 1);
+		check_file(out, first, "text");
+		check_file(out, second, "text");
+		CHECK(fstatat(out, first, &a, 0) == 0 && fstatat(out, second, &b, 0) == 0);
+		shared += a.st_ino == b.st_ino;
+	}
+	CHECK(shared > 100 && shared < 200);
+	close(out);
+	place_close(&place);
+}
+
+/* Directories within each other, each with more names than its share of the memory. */
+static void says_where_there_are_too_many_names(void)
+{
+	struct resoluto_err err;
+	struct pack_report report;
+	CLEANUP(buf_done) struct buf packed = { 0 };
+	struct place place;
+	char name[256];
+
+	place_open(&place);
+	for (int level = 0; level < 4; level++) {
+		for (int i = 0; i < 150; i++) {
+			snprintf(name, sizeof(name), "%.*s%0240d", 2 * level, "0/0/0/0/", i);
+			put_file(place.in, name, "");
+		}
+	}
+	CHECK(pack_buf(place.in, &(struct pack_options){ .memory = 128 * 1024 }, &packed, &report,
+	               &err) == -E2BIG);
+	CHECK(strncmp(err.text, "list 0/", 7) == 0 && strstr(err.text, "names that wait"));
+	place_close(&place);
+}
+
+static void count_calls(void *ctx, uint64_t done)
+{
+	CHECK(done == 0);
+	++*(unsigned *) ctx;
+}
+
+/* It is a sign of life, also where nothing matches. */
+static void tells_that_it_goes_on(void)
+{
+	static const char *const globs[] = { "no/such", NULL };
+	CLEANUP(buf_done) struct buf packed = { 0 };
+	const unsigned at_the_end = 2; /* the archive, and an empty directory's list */
+	struct pack_report report;
+	struct resoluto_err err;
+	struct place place;
+	unsigned calls = 0;
+	char name[32];
+
+	place_open(&place);
+	for (int i = 0; i < 1000; i++) {
+		snprintf(name, sizeof(name), "%d", i);
+		CHECK(mknodat(place.in, name, S_IFREG | 0644, 0) == 0);
+	}
+	CHECK(pack_buf(place.in,
+	               &(struct pack_options){ .globs = globs,
+	                                       .progress = count_calls,
+	                                       .ctx = &calls },
+	               &packed, &report, &err) == 0);
+	CHECK(report.entries == 0 && calls >= 3 + at_the_end);
+	place_close(&place);
+}
+
 static void counts_what_is_no_file(void)
 {
 	struct pack_report report;
@@ -456,6 +547,9 @@ int main(void)
 	RUN(packs_outputs_by_globs);
 	RUN(keeps_links_that_stay_inside);
 	RUN(keeps_further_names_as_hard_links);
+	RUN(copies_further_names_when_memory_ends);
+	RUN(says_where_there_are_too_many_names);
+	RUN(tells_that_it_goes_on);
 	RUN(counts_what_is_no_file);
 	RUN(names_the_first_that_cannot_be_read);
 	RUN(counts_each_entry_that_is_out_of_reach);
