@@ -526,7 +526,7 @@ static void collect_names_what_came_back(void)
 	CHECK_STR(a.out, "out/a\\x1bb\n");
 	b = MAIN("collect", "--json", "--workspace=here", "run-1");
 	CHECK_STR(b.out, "{\"schema\":1,\"run_id\":\"run-1\",\"artifacts\":[\"out/a\\u001Bb\"],"
-	                 "\"result\":{\"score\":1}}\n");
+	                 "\"result\":{\"score\": 1}}\n");
 	fake_api.part_code = -ENODATA;
 	c = MAIN("collect", "--workspace=here", "run-1");
 	CHECK(c.code == 125);
