@@ -122,6 +122,16 @@ static int make_all(struct early *early, struct resoluto_err *err)
 	return build(&disks, early, err);
 }
 
+/* What PID 1 reads next: it is in memory then. */
+static void look_ahead(void)
+{
+	struct image_users users = { BUF_INIT(0), BUF_INIT(0) };
+
+	if (chroot("/newroot") == 0 && chdir("/") == 0)
+		(void) mount_read_users(&users, NULL);
+	image_users_done(&users);
+}
+
 bool early_is_meant(const char *argv0)
 {
 	return strcmp(argv0, program) == 0 && getpid() != 1 && access("/proc/self", F_OK) < 0;
@@ -136,6 +146,8 @@ int early_main(void)
 		return 1;
 	(void) make_all(&early, &early.err);
 	early_end(fd, &early);
+	if (early.err.code == 0)
+		look_ahead();
 	/* Not exit(): nothing was printed, and PID 1 waits for the processor. */
 	_exit(early.err.code ? 1 : 0);
 }

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,6 +45,15 @@ static void wipe_and_free(void *bytes)
 	if (bytes)
 		explicit_bzero(bytes, malloc_usable_size(bytes));
 	free(bytes);
+}
+
+/* Of the library's tables, which would open /dev/urandom for it. */
+static void seed_hashes(void)
+{
+	size_t seed;
+
+	memcpy(&seed, (const void *) getauxval(AT_RANDOM), sizeof(seed));
+	json_object_seed(seed ? seed : 1);
 }
 
 static int open_channel(struct channel *channel, struct resoluto_err *err)
@@ -121,6 +131,7 @@ int main(int argc, char **argv)
 	(void) mallopt(M_TRIM_THRESHOLD, HEAP_BYTES);
 	(void) mallopt(M_TOP_PAD, HEAP_BYTES);
 	json_set_alloc_funcs(malloc, wipe_and_free);
+	seed_hashes();
 	if (argc > 0 && early_is_meant(argv[0]))
 		return early_main();
 	if (getpid() != 1) {

@@ -321,19 +321,28 @@ static int add_user(const struct user *user, struct buf *passwd, struct buf *gro
 	return r;
 }
 
-int mount_settle_user(const char *spec, struct user *ret_user, struct resoluto_err *err)
+int mount_read_users(struct image_users *ret, struct resoluto_err *err)
 {
-	CLEANUP(buf_done) struct buf passwd = BUF_INIT(0);
-	CLEANUP(buf_done) struct buf group = BUF_INIT(0);
-	CLEANUP(fd_close) int home = -1;
-	int r;
-
-	if (mount_read_image_file("/etc/passwd", USER_FILE_MAX, &passwd) < 0 ||
-	    mount_read_image_file("/etc/group", USER_FILE_MAX, &group) < 0)
+	if (mount_read_image_file("/etc/passwd", USER_FILE_MAX, &ret->passwd) < 0 ||
+	    mount_read_image_file("/etc/group", USER_FILE_MAX, &ret->group) < 0)
 		return resoluto_fail(err, -ENOMEM, "read the image's users");
-	r = resolve_user(spec, &passwd, &group, ret_user, err);
+	return 0;
+}
+
+void image_users_done(struct image_users *users)
+{
+	buf_done(&users->passwd);
+	buf_done(&users->group);
+}
+
+int mount_settle_user(const char *spec, struct image_users *users, struct user *ret_user,
+                      struct resoluto_err *err)
+{
+	CLEANUP(fd_close) int home = -1;
+	int r = resolve_user(spec, &users->passwd, &users->group, ret_user, err);
+
 	if (r == 0)
-		r = add_user(ret_user, &passwd, &group, err);
+		r = add_user(ret_user, &users->passwd, &users->group, err);
 	if (r < 0 || strcmp(ret_user->home, USER_DEFAULT_HOME) != 0)
 		return r;
 	home = mount_make_owned(ret_user->home, ret_user, err);

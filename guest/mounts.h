@@ -29,11 +29,19 @@ int mount_root(const struct disks *disks, struct resoluto_err *err);
 /* Make it the root of this process and of all that come after. */
 int mount_enter_root(struct resoluto_err *err);
 
+/* The image's files of users, as they are; read inside the root. */
+struct image_users {
+	struct buf passwd, group; /* owned */
+};
+
+int mount_read_users(struct image_users *ret, struct resoluto_err *err);
+void image_users_done(struct image_users *users); /* a cleanup function */
 /*
- * Who the program runs as, from the image's files (users.h), with the lines these lack and a home of its own where
- * it has none; call it inside the root.
+ * Who the program runs as, from these files (users.h), with the lines they lack (added here and in the image) and a home of
+ * its own where it has none; call it inside the root.
  */
-int mount_settle_user(const char *spec, struct user *ret_user, struct resoluto_err *err);
+int mount_settle_user(const char *spec, struct image_users *users, struct user *ret_user,
+                      struct resoluto_err *err);
 /* Of the image, inside the root; free with buf_done().  A missing file is an empty one, and so is one that is too large, or no
  * file of the root's own: it is the image's.  -ENOMEM. */
 int mount_read_image_file(const char *path, size_t max, struct buf *ret);

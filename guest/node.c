@@ -281,9 +281,7 @@ static int make_place(struct node *node, struct resoluto_err *err)
 	int r;
 
 	root_await_early(node->root);
-	r = mount_set_up_kernel(err);
-	if (r == 0)
-		r = cgroup_create(&node->cgroup, err);
+	r = cgroup_create(&node->cgroup, err);
 	if (r == 0)
 		r = program_empty_bounding_set(err);
 	if (r == 0)

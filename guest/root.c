@@ -56,15 +56,24 @@ static int explain(int r, struct resoluto_err *err)
 	return r;
 }
 
-/* Inside, since the image's links mean its own root. */
-static int settle_in(struct root *root, struct resoluto_err *err)
+/* While the host is asked for the job.  Settings once more: some are of drivers that had not started when /early said
+ * them.  Then inside, since the image's links mean its own root. */
+static int look_in(struct image_users *users, struct resoluto_err *err)
 {
-	const struct job *job = root->job;
-	int r;
+	int r = mount_set_up_kernel(err);
 
+	if (r < 0)
+		return r;
 	if (unshare(CLONE_FS) < 0 || chroot("/newroot") < 0 || chdir("/") < 0)
 		return resoluto_fail(err, -errno, "look into the root of the image");
-	r = mount_settle_user(job->user, &root->user, err);
+	return mount_read_users(users, err);
+}
+
+static int settle_in(struct root *root, struct image_users *users, struct resoluto_err *err)
+{
+	const struct job *job = root->job;
+	int r = mount_settle_user(job->user, users, &root->user, err);
+
 	if (r == 0)
 		root->workspace = r = mount_make_owned(job->workspace_dir, &root->user, err);
 	if (r >= 0 && job->has_egress)
@@ -102,14 +111,17 @@ static void use_hint(struct hint *hint)
 
 static void *make(void *ctx)
 {
+	CLEANUP(image_users_done) struct image_users users = { BUF_INIT(0), BUF_INIT(0) };
 	struct root *root = ctx;
 	struct hint hint = { NULL, NULL };
 
 	root->result = explain(build(root, &root->err), &root->err);
 	(void) sem_post(&root->has_early);
+	if (root->result == 0)
+		root->result = look_in(&users, &root->err);
 	await(&root->has_job);
 	if (root->result == 0)
-		root->result = settle_in(root, &root->err);
+		root->result = settle_in(root, &users, &root->err);
 	if (root->result == 0)
 		take_hint(root->job, &hint);
 	(void) sem_post(&root->has_ended);

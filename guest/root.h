@@ -5,9 +5,9 @@
  * root.h - the root of the program, with its user and workspace, built by a thread: on another processor, where
  * there is one, while the runner speaks with the host.
  *
- *	root_begin()        image and overlay, which do not depend on the job (early.h)
+ *	root_begin()        image and overlay, settings of the kernel, the image's users: what does not depend on the job (early.h)
  *	root_give_job()     user and workspace
- *	root_await_early()  nobody else sets up anything of the kernel any more
+ *	root_await_early()  /early has ended, whose control groups the process takes over
  *	root_await()        all of it is there; the thread ends with a look ahead (prefetch.h)
  *
  * The thread goes into the new root alone.  The process stays where it was, and enters with mount_enter_root().
@@ -38,7 +38,7 @@ struct root {
 int root_begin(struct root *root, struct resoluto_err *err);
 /* Once.  The job must not change until root_await(). */
 void root_give_job(struct root *root, const struct job *job);
-/* Once, before the process does what /early may be doing. */
+/* Once, before the process makes the control groups, which /early may be making. */
 void root_await_early(struct root *root);
 /* Once, with a job given.  A failure is one of the image, of the job or of the kernel. */
 int root_await(struct root *root, struct resoluto_err *err);

@@ -24,8 +24,8 @@ enum { UID = 4711 };
 
 /* What the replaced steps do, and what they saw. */
 static struct {
-	int image_code, user_code, workspace_code, names_code;
-	bool has_inbox, has_names;
+	int image_code, kernel_code, user_code, workspace_code, names_code;
+	bool has_inbox, has_names, has_users;
 	pthread_t builder;
 	char cwd[64], hint_name[64], hint_path[64];
 	sem_t has_hint, may_hint;
@@ -56,9 +56,27 @@ int kernel_check(int root, struct resoluto_err *err)
 	return 0;
 }
 
-int mount_settle_user(const char *spec, struct user *ret_user, struct resoluto_err *err)
+int mount_set_up_kernel(struct resoluto_err *err)
 {
 	CHECK(pthread_equal(steps.builder, pthread_self()));
+	return steps.kernel_code < 0 ? resoluto_fail(err, steps.kernel_code, "no settings") : 0;
+}
+
+int mount_read_users(struct image_users *ret, struct resoluto_err *err)
+{
+	steps.has_users = true;
+	return 0;
+}
+
+void image_users_done(struct image_users *users)
+{
+	steps.has_users = false;
+}
+
+int mount_settle_user(const char *spec, struct image_users *users, struct user *ret_user,
+                      struct resoluto_err *err)
+{
+	CHECK(pthread_equal(steps.builder, pthread_self()) && steps.has_users);
 	if (steps.user_code < 0)
 		return resoluto_fail(err, steps.user_code, "no user %s", spec);
 	*ret_user = (struct user){ .uid = UID };
@@ -161,6 +179,22 @@ static void a_failure_of_the_image_waits_for_its_question(void)
 	job_done(&job);
 }
 
+static void a_failure_of_the_kernel_waits_for_its_question(void)
+{
+	static struct root root;
+	struct resoluto_err err = { 0 };
+	struct job job = make_job();
+
+	steps.kernel_code = -EPERM;
+	begin(&root);
+	root_await_early(&root);
+	root_give_job(&root, &job);
+	CHECK(root_await(&root, &err) == -EPERM);
+	CHECK_STR(err.text, "no settings");
+	CHECK(root.workspace == -1 && !steps.has_users);
+	job_done(&job);
+}
+
 static void a_failure_of_the_job_is_told(void)
 {
 	static struct root root;
@@ -197,6 +231,8 @@ static const struct {
 	{ "all_is_there", all_is_there },
 	{ "a_failure_of_the_image_waits_for_its_question",
 	  a_failure_of_the_image_waits_for_its_question },
+	{ "a_failure_of_the_kernel_waits_for_its_question",
+	  a_failure_of_the_kernel_waits_for_its_question },
 	{ "a_failure_of_the_job_is_told", a_failure_of_the_job_is_told },
 	{ "without_a_workspace_there_is_no_root", without_a_workspace_there_is_no_root },
 };
