@@ -118,7 +118,7 @@ static void *make(void *ctx)
 	root->result = explain(build(root, &root->err), &root->err);
 	(void) sem_post(&root->has_early);
 	if (root->result == 0)
-		root->result = look_in(&users, &root->err);
+		root->result = explain(look_in(&users, &root->err), &root->err);
 	await(&root->has_job);
 	if (root->result == 0)
 		root->result = settle_in(root, &users, &root->err);

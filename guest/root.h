@@ -7,7 +7,7 @@
  *
  *	root_begin()        image and overlay, settings of the kernel, the image's users: what does not depend on the job (early.h)
  *	root_give_job()     user and workspace
- *	root_await_early()  /early has ended, whose control groups the process takes over
+ *	root_await_early()  /early has made what it makes: its control groups are the process's now
  *	root_await()        all of it is there; the thread ends with a look ahead (prefetch.h)
  *
  * The thread goes into the new root alone.  The process stays where it was, and enters with mount_enter_root().

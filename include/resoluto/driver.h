@@ -110,13 +110,13 @@ struct resoluto_outcome {
 	char *isolation_json;    /* owned: what the runtime proved; may be NULL */
 	uint64_t chunks, events; /* read */
 	uint64_t foreign_events; /* passed over, since they say that they are of another run */
-	uint64_t bad_lines;      /* passed over, since they are no events */
 	uint64_t queue_ms;       /* waited for admission */
 	/* Left before the end: nothing above is known but what was read, and the sandbox goes on. */
 	bool has_left;
 	bool has_started; /* the program's span was seen to be opened */
 	struct resoluto_handle
-		handle; /* with has_left or keep_sandbox: still valid, the caller's now */
+		handle;     /* with has_left or keep_sandbox: still valid, the caller's now */
+	uint64_t bad_lines; /* passed over, since they are no events */
 };
 
 /**

@@ -59,7 +59,8 @@ struct resoluto_image_options {
 	void (*progress)(void *ctx, const char *step, uint64_t done, uint64_t total);
 	void *ctx;
 	/* Does the caller want it no more?  Asked again and again while anything is done or waited for; `true`
-	 * ends that with -ECANCELED and leaves nothing behind.  NULL: it waits for ever. */
+	 * ends that with -ECANCELED and leaves nothing behind but, at the very end, an image without a name.  NULL: it
+	 * waits for ever. */
 	bool (*is_stopped)(void *ctx);
 };
 

@@ -73,8 +73,10 @@ int options_check_variable(const char *entry, struct resoluto_err *err)
 	const char *equals = strchr(entry, '=');
 	int len = equals ? (int) (equals - entry) : 0;
 
-	if (len == 0)
+	if (!equals)
 		return resoluto_fail(err, -EINVAL, "'%.60s' is not KEY=VALUE", entry);
+	if (len == 0)
+		return resoluto_fail(err, -EINVAL, "a variable has no name before its '='");
 	if (!dotenv_is_name(entry, (size_t) len))
 		return resoluto_fail(err, -EINVAL,
 		                     "'%.*s' is no name of a variable: it has a blank or control "

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <elf.h>
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -17,8 +18,11 @@
 enum {
 	SEGMENTS_MAX = 64,
 	SQUASHFS_SUPERBLOCK = 96,
-	SQUASHFS_USED_AT = 40, /* u64 LE: bytes the file system takes */
-	NEWC_TAIL = 1024,      /* bytes with the last name in them: archives are filled up to 512 */
+	SQUASHFS_USED_AT = 40,        /* u64 LE: bytes the file system takes */
+	NEWC_HEAD = 110,              /* bytes of a member before its name */
+	NEWC_FILE_AT = 54,            /* in it: size of the file, 8 digits */
+	NEWC_NAME_AT = 94,            /* and of the name, with its 0 */
+	NEWC_MEMBERS_MAX = 64 * 1024, /* that are looked at */
 };
 
 static const struct {
@@ -70,19 +74,55 @@ static int check_squashfs(int fd, uint64_t size)
 	return frame_le64(block + SQUASHFS_USED_AT) <= size ? 0 : -EBADMSG;
 }
 
-/* A plain archive ends with a name that says so; one that is packed tells only who unpacks it. */
+/* Of eight hexadecimal digits. */
+static bool read_newc(const char *at, uint64_t *ret)
+{
+	*ret = 0;
+	for (int i = 0; i < 8; i++) {
+		if (!isxdigit((unsigned char) at[i]))
+			return false;
+		*ret = *ret * 16 +
+		       (uint64_t) (at[i] <= '9' ? at[i] - '0' : (at[i] | 0x20) - 'a' + 10);
+	}
+	return true;
+}
+
+static uint64_t align_newc(uint64_t at)
+{
+	return (at + 3) & ~UINT64_C(3);
+}
+
+/* From one member to the next.  1: it was the last, 0, -EBADMSG. */
+static int next_member(int fd, uint64_t *at)
+{
+	char head[NEWC_HEAD + sizeof(NEWC_END)];
+	ssize_t n = pread(fd, head, sizeof(head), (off_t) *at);
+	uint64_t file, name;
+
+	if (n < NEWC_HEAD || memcmp(head, NEWC_MAGIC, strlen(NEWC_MAGIC)) != 0 ||
+	    !read_newc(head + NEWC_FILE_AT, &file) || !read_newc(head + NEWC_NAME_AT, &name))
+		return -EBADMSG;
+	if (name == sizeof(NEWC_END) && n == (ssize_t) sizeof(head) &&
+	    memcmp(head + NEWC_HEAD, NEWC_END, sizeof(NEWC_END)) == 0)
+		return 1;
+	*at = align_newc(align_newc(*at + NEWC_HEAD + name) + file);
+	return 0;
+}
+
+/* A plain archive has a last member that says so; what stands behind it is the kernel's.  One that is packed tells only who
+ * unpacks it. */
 static int check_initrd(int fd, uint64_t size)
 {
-	char head[sizeof(NEWC_MAGIC) - 1], tail[NEWC_TAIL];
-	const size_t end = strlen(NEWC_END);
-	ssize_t n = pread(fd, head, sizeof(head), 0);
+	char magic[sizeof(NEWC_MAGIC) - 1];
+	uint64_t at = 0;
+	int r = 0;
 
-	if (n != (ssize_t) sizeof(head) || memcmp(head, NEWC_MAGIC, sizeof(head)) != 0)
+	if (pread(fd, magic, sizeof(magic), 0) != (ssize_t) sizeof(magic) ||
+	    memcmp(magic, NEWC_MAGIC, sizeof(magic)) != 0)
 		return 0;
-	n = pread(fd, tail, sizeof(tail), size > sizeof(tail) ? (off_t) (size - sizeof(tail)) : 0);
-	while (n > 0 && tail[n - 1] == '\0')
-		n--;
-	return n >= (ssize_t) end && memcmp(tail + n - end, NEWC_END, end) == 0 ? 0 : -EBADMSG;
+	for (int i = 0; r == 0 && i < NEWC_MEMBERS_MAX; i++)
+		r = at > size ? -EBADMSG : next_member(fd, &at);
+	return r < 0 ? r : 0;
 }
 
 static int check_content(int fd, enum image_kind kind, uint64_t size)

@@ -173,11 +173,13 @@ int microvm_check_resources(const struct resoluto_resources *resources, struct r
 {
 	struct host_memory memory;
 	struct machine_size size;
-	int r = host_memory(&memory, err);
+	int r;
 
-	if (r == 0)
-		r = machine_size_from(resources->memory_bytes, resources->cpu_milli, memory.total,
-		                      &size, err);
+	/* The launch looks again, and says so. */
+	if (host_memory(&memory, NULL) < 0)
+		return 0;
+	r = machine_size_from(resources->memory_bytes, resources->cpu_milli, memory.total, &size,
+	                      err);
 	if (r < 0 || resources->disk_bytes == 0)
 		return r;
 	return scratch_check(resources->disk_bytes, err);

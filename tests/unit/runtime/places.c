@@ -551,15 +551,20 @@ static void an_initramfs_that_is_cut_off_is_refused(void)
 		"0707010000000200000000000000000000000000000001000000000000000000"
 		"0000000000000000000000000000000000000B00000000TRAILER!!!";
 	char archive[1024] = "";
-	size_t at = sizeof(file) + 1 + 20, end = at + sizeof(last);
+	size_t at = sizeof(file) + 20, end = at + sizeof(last);
 
 	memcpy(archive, file, sizeof(file));
-	memset(archive + sizeof(file) + 1, 'x', 20);
+	memset(archive + sizeof(file), 'x', 20);
 	memcpy(archive + at, last, sizeof(last));
 	CHECK(open_image(archive, end, IMAGE_INITRD) == 0);
 	CHECK(open_image(archive, sizeof(archive), IMAGE_INITRD) == 0);
 	for (size_t len = 6; len < end - 1; len += 5)
 		CHECK(open_image(archive, len, IMAGE_INITRD) == -EBADMSG);
+	/* Linux unpacks what follows, too. */
+	memcpy(archive + end + 4, "\x1f\x8b\x08", 3);
+	CHECK(open_image(archive, sizeof(archive), IMAGE_INITRD) == 0);
+	archive[60] = 'z';
+	CHECK(open_image(archive, sizeof(archive), IMAGE_INITRD) == -EBADMSG);
 	/* Packed, and it cannot be told. */
 	CHECK(open_image("\x1f\x8b\x08", 3, IMAGE_INITRD) == 0);
 }
