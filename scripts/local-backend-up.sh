@@ -90,6 +90,26 @@ use_recorded_place() { # name
 	say "    $1=$recorded, as $config says"
 }
 
+# An emulator of the owner's own, as long as it is there.
+use_recorded_qemu() {
+	local recorded
+	recorded=$(config_value "$config" RESOLUTO_LOCAL_QEMU)
+	if [ -x "$recorded" ] && [ "$recorded" != "$(command -v "qemu-system-$machine" || true)" ]; then
+		use_recorded_place RESOLUTO_LOCAL_QEMU
+	fi
+	case "${RESOLUTO_LOCAL_QEMU:-}" in
+	*/*) RESOLUTO_LOCAL_QEMU=$(realpath -m -- "$RESOLUTO_LOCAL_QEMU") ;;
+	esac
+}
+
+# Of calls that were killed.
+remove_stale_trials() {
+	local file
+	for file in "$config".trial.*; do
+		[ ! -e "$file" ] || kill -0 "${file##*.}" 2>/dev/null || rm -f -- "$file"
+	done
+}
+
 # Where things go, as docs/environment.md says.
 set_places() {
 	if [ "$(id -u)" -eq 0 ]; then
@@ -107,14 +127,20 @@ set_places() {
 	copy=$here/local.env
 	if [ -n "${RESOLUTO_LOCAL_ENV:-}" ]; then
 		config=$RESOLUTO_LOCAL_ENV
-		copy=$config
 	fi
-	use_recorded_place RESOLUTO_CACHE_DIR
-	use_recorded_place RESOLUTO_STATE_DIR
-	cache=${RESOLUTO_CACHE_DIR:-$cache}
-	state=${RESOLUTO_STATE_DIR:-$state}
+	config=$(realpath -m -- "$config")
+	[ -z "${RESOLUTO_LOCAL_ENV:-}" ] || copy=$config
 	trial=$config.trial.$$
 	machine=$(uname -m)
+	use_recorded_place RESOLUTO_CACHE_DIR
+	use_recorded_place RESOLUTO_STATE_DIR
+	use_recorded_qemu
+	# They are recorded, and read from other places.
+	cache=$(realpath -m -- "${RESOLUTO_CACHE_DIR:-$cache}")
+	state=$(realpath -m -- "${RESOLUTO_STATE_DIR:-$state}")
+	build_dir=$(realpath -m -- "$build_dir")
+	[ "$prefix" = none ] || prefix=$(realpath -m -- "$prefix")
+	remove_stale_trials
 	version=$(sed -n 's/^#define RESOLUTO_VERSION "\(.*\)"/\1/p' "$here/include/resoluto/version.h")
 	umask 022
 	mkdir -p "$cache/kernel" "$(dirname "$config")"
@@ -200,14 +226,21 @@ build_and_install() {
 	if [ "$prefix" = none ]; then
 		export RESOLUTO_LIBEXEC_DIR=$build_dir/src/shim
 		cli=$build_dir/src/cli/resoluto-sandbox
+		fit_initramfs
 		return 0
 	fi
 	ready_installer
 	step "installing to $prefix" as_installer meson install -C "$build_dir" --no-rebuild --quiet
+	fit_initramfs
 	remember_installed
 	cli=$prefix/bin/resoluto-sandbox
 	# The shared library of a prefix that ld.so does not know yet.
 	[ "$(id -u)" -ne 0 ] || ldconfig
+}
+
+# What is recorded goes on with the new programs, whatever comes of this call.
+fit_initramfs() {
+	make_initramfs >>"$STEP_LOG" 2>&1 || say "    note: the kernels that are there still have an older runner; see $STEP_LOG"
 }
 
 kernel_package() {
@@ -279,6 +312,12 @@ make_base_image() {
 	rm -f "$tar"
 }
 
+# The next call makes its own.
+forget_base_image() {
+	"$cli" image rm "$image_name" >>"$STEP_LOG" 2>&1 || true
+	rm -f -- "$cache/base-image.key"
+}
+
 provision_image() {
 	image_name=resoluto-sandbox-base:$version
 	if [ -n "$base_image" ]; then
@@ -302,6 +341,9 @@ print("hello from the sandbox")'
 	say "==> canary: a real program in a real microVM ($chosen)"
 	if ! "$cli" run -- python3 -c "$program" | sed 's/^/    | /'; then
 		"$cli" doctor >&2 || true
+		# What is at fault may be at fault for these, too.
+		[ "$accel" = tcg ] || forget_kvm_failure
+		[ -z "$base_image" ] || forget_base_image
 		die "the canary failed, so nothing was recorded; what was found out about this system stands above"
 	fi
 	say "    host boot id  $(cat /proc/sys/kernel/random/boot_id)"
@@ -362,10 +404,12 @@ use_distro_kernel() {
 bring_up_best() {
 	local recorded distro_is_up='' rc=0
 	recorded=$(config_value "$config" RESOLUTO_LOCAL_ACCEL)
+	[ "$recorded" != kvm ] || [ "$accel" != auto ] || kvm_is_recorded=1
 	if ! built_kernel_is_there; then
 		if ! is_provisioned; then
 			use_distro_kernel
-			distro_is_up=1 recorded=$chosen
+			distro_is_up=1
+			[ "$chosen" != kvm ] || [ "$accel" != auto ] || kvm_is_recorded=1
 		fi
 		if ! build_kernel; then
 			[ -n "$distro_is_up" ] || use_distro_kernel
@@ -373,7 +417,6 @@ bring_up_best() {
 			return 0
 		fi
 	fi
-	[ "$recorded" != kvm ] || [ "$accel" != auto ] || kvm_is_recorded=1
 	try_kernel built || rc=$?
 	[ "$rc" -ne 0 ] || return 0
 	if [ "$rc" -ne "$no_kvm_here" ]; then
@@ -384,7 +427,7 @@ bring_up_best() {
 		fi
 	fi
 	[ -n "$kvm_is_recorded" ] || exit 1
-	say "    KVM is recorded, and works no more"
+	say "    KVM is recorded, and no kernel passed its canary with it: once more without"
 	kvm_is_recorded=
 	bring_up built
 }
@@ -403,6 +446,7 @@ warn_about_kernel() { # why
 }
 
 end() {
+	trap '' HUP INT TERM
 	stop_step
 	[ ! -e "$trial" ] || rm -f -- "$trial"
 	[ -z "$probing" ] || rm -rf -- "$cache/kernel/probe"

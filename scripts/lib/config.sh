@@ -6,10 +6,10 @@
 # $kernel_dir, $image_name, $prefix, $build_dir, $machine.
 # shellcheck disable=SC2154
 
-# As resoluto-sandbox reads a line: spaces, "export" and a pair of quotes do not count, and the first of a name does.
+# As resoluto-sandbox reads a line: spaces, "export" and a pair of quotes do not count, and the last of a name does.
 config_value() { # file name
 	[ -f "$1" ] || return 0
-	sed -n -E "s/\r\$//; s/^[[:blank:]]*(export )?$2=//p" "$1" | head -1 | sed -E "s/^(['\"])(.*)\1\$/\2/"
+	sed -n -E "s/\r\$//; s/^[[:blank:]]*(export )?$2=//p" "$1" | tail -n 1 | sed -E "s/^(['\"])(.*)\1\$/\2/"
 }
 
 # What provisioning writes; every other line of a configuration is its owner's, and stays.
@@ -17,7 +17,7 @@ readonly CONFIG_HEAD='# written by scripts/local-backend-up.sh;'
 readonly CONFIG_NAMES='RESOLUTO_(LOCAL_(RUNTIME|ACCEL|MACHINE|QEMU|KERNEL|INITRD|UIDS)|SANDBOX_IMAGE|(CACHE|STATE|LIBEXEC)_DIR)'
 
 lines_of_owner() { # file
-	[ ! -f "$1" ] || grep -v -E "^($CONFIG_HEAD|[[:blank:]]*(export )?$CONFIG_NAMES=)" "$1" || true
+	[ ! -f "$1" ] || LC_ALL=C grep -a -v -E "^($CONFIG_HEAD|[[:blank:]]*(export )?$CONFIG_NAMES=)" "$1" || true
 }
 
 qemu_path() {
@@ -56,7 +56,9 @@ config_text() { # acceleration qemu
 make_trial() { # acceleration qemu
 	rm -f -- "$trial"
 	if [ -f "$config" ]; then
-		(umask 077 && : >"$trial") && chmod --reference="$config" "$trial" || return
+		(umask 077 && : >"$trial") || return
+		chown --reference="$config" "$trial" 2>/dev/null || true
+		chmod --reference="$config" "$trial" || return
 	fi
 	config_text "$1" "$2" >"$trial"
 }

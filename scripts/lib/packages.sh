@@ -76,6 +76,8 @@ apt_install() { # names...
 
 # By root.
 update_and_install_as_root() { # names...
+	# Also when it is stopped: services would not start for ever.
+	trap 'stop_step; release_services' EXIT
 	# An old index is no reason to fail, a missing package is.
 	apt-get -o DPkg::Lock::Timeout=300 -q update || say "apt-get update failed, trying with the index that is there"
 	apt_install "$@"

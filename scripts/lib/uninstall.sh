@@ -43,12 +43,25 @@ remove_installed_files() {
 	done <<<"$(installed_files)"
 	# Who runs from the build folder, as the configuration says then, has installed nothing there.
 	if [ "$prefix" != none ] && [ -e "$prefix/bin/resoluto-sandbox" ] &&
+		! installed_files | grep -qxF "$prefix/bin/resoluto-sandbox" &&
 		[ -z "$(config_value "$config" RESOLUTO_LIBEXEC_DIR)" ]; then
 		say "not removed: $prefix/bin/resoluto-sandbox and what was installed with it: there is no list of these files;" \
 			"install once more to the same --prefix, then --uninstall"
 		rc=1
 	fi
 	return "$rc"
+}
+
+# What its owner wrote into it stays.
+remove_config() {
+	local lines
+	lines=$(lines_of_owner "$config")
+	[ "$config" = "$copy" ] || rm -f -- "$copy"
+	if grep -q '[^[:blank:]]' <<<"$lines"; then
+		printf '%s\n' "$lines" >"$config"
+	else
+		rm -f -- "$config"
+	fi
 }
 
 remove_all() {
@@ -59,10 +72,13 @@ remove_all() {
 	rm -rf -- "$cache/kernel" "$cache/images" "$cache/refs.json" "$cache/templates" "$cache/provision.log" \
 		"$cache/base-image.key"
 	rm -rf -- "$state/runs" "$state/launch" "$state/slots" "$state/claim.lock" "$state/tsc.json" "$state/kvm-failed"
-	rm -f -- "$config" "$copy"
+	# Nor may it be unknown then where the list of it is.
+	[ "$rc" -ne 0 ] || remove_config
+	release_services
 	rmdir -- "$cache" "$state" "$(dirname "$config")" 2>/dev/null || true
-	say "removed: $removed_count installed files, the kernels and images in $cache, the runs in $state, $config;" \
+	say "removed: $removed_count installed files, the kernels and images in $cache, the runs in $state;" \
 		"packages stay installed"
+	[ ! -e "$config" ] || say "    $config stays: $([ "$rc" -eq 0 ] && echo "it has lines of its owner" || echo "it says where things are")"
 	for place in "$cache" "$state"; do
 		[ ! -d "$place" ] || say "    $place stays: there is something else in it"
 	done

@@ -114,9 +114,7 @@ static void what_the_image_does_not_know(void)
 
 static void what_is_no_user(void)
 {
-	/* The last are the sandbox's own (egress.h). */
-	static const char *const specs[] = { ":",     ":1",         "1:",          "1:2:3",
-		                             "app::", "2000000053", "1:2000000054" };
+	static const char *const specs[] = { ":", ":1", "1:", "1:2:3", "app::" };
 
 	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
 		struct user user;
