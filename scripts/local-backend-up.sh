@@ -90,6 +90,13 @@ use_recorded_place() { # name
 	say "    $1=$recorded, as $config says"
 }
 
+absolute() { # path
+	case "$1" in
+	/*) printf '%s\n' "$1" ;;
+	*) printf '%s/%s\n' "$PWD" "$1" ;;
+	esac
+}
+
 # An emulator of the owner's own, as long as it is there.
 use_recorded_qemu() {
 	local recorded
@@ -98,7 +105,7 @@ use_recorded_qemu() {
 		use_recorded_place RESOLUTO_LOCAL_QEMU
 	fi
 	case "${RESOLUTO_LOCAL_QEMU:-}" in
-	*/*) RESOLUTO_LOCAL_QEMU=$(realpath -m -- "$RESOLUTO_LOCAL_QEMU") ;;
+	*/*) RESOLUTO_LOCAL_QEMU=$(absolute "$RESOLUTO_LOCAL_QEMU") ;;
 	esac
 }
 
@@ -128,7 +135,7 @@ set_places() {
 	if [ -n "${RESOLUTO_LOCAL_ENV:-}" ]; then
 		config=$RESOLUTO_LOCAL_ENV
 	fi
-	config=$(realpath -m -- "$config")
+	config=$(absolute "$config")
 	[ -z "${RESOLUTO_LOCAL_ENV:-}" ] || copy=$config
 	trial=$config.trial.$$
 	machine=$(uname -m)
@@ -136,10 +143,10 @@ set_places() {
 	use_recorded_place RESOLUTO_STATE_DIR
 	use_recorded_qemu
 	# They are recorded, and read from other places.
-	cache=$(realpath -m -- "${RESOLUTO_CACHE_DIR:-$cache}")
-	state=$(realpath -m -- "${RESOLUTO_STATE_DIR:-$state}")
-	build_dir=$(realpath -m -- "$build_dir")
-	[ "$prefix" = none ] || prefix=$(realpath -m -- "$prefix")
+	cache=$(absolute "${RESOLUTO_CACHE_DIR:-$cache}")
+	state=$(absolute "${RESOLUTO_STATE_DIR:-$state}")
+	build_dir=$(absolute "$build_dir")
+	[ "$prefix" = none ] || prefix=$(absolute "$prefix")
 	remove_stale_trials
 	version=$(sed -n 's/^#define RESOLUTO_VERSION "\(.*\)"/\1/p' "$here/include/resoluto/version.h")
 	umask 022
@@ -285,7 +292,8 @@ make_initramfs() {
 }
 
 has_image() { # name
-	"$cli" image ls --json 2>/dev/null | grep -q "\"$1\""
+	# Not through a pipe: grep leaves at the first match, and who still writes a long list then fails.
+	grep -q "\"$1\"" <<<"$("$cli" image ls --json 2>/dev/null)"
 }
 
 # What the image of this name was made with: an earlier script's is made again; one that was given (--base-image), or came

@@ -33,7 +33,7 @@ kvm_boots() { # folder of a kernel with its initramfs; sets kvm_obstacle and kvm
 	kvm_obstacle=
 	kvm_reason=
 	# Not behind the runs of others; and in our process group, so that who stops us stops it.
-	RESOLUTO_LOCAL_MAX_RUNS=100000 \
+	RESOLUTO_LOCAL_MAX_RUNS=4096 \
 		RESOLUTO_LOCAL_ACCEL=kvm RESOLUTO_LOCAL_BOOT_LIMIT=2m RESOLUTO_LOCAL_MACHINE=$(cat "$1/MACHINE") \
 		RESOLUTO_LOCAL_KERNEL=$1/vmlinux RESOLUTO_LOCAL_INITRD=$1/initrd.img \
 		timeout --foreground -k 5 150 "$cli" run --quiet --deadline 140 -- /bin/true >"$words" 2>&1 </dev/null || rc=$?

@@ -43,7 +43,7 @@ remove_installed_files() {
 	done <<<"$(installed_files)"
 	# Who runs from the build folder, as the configuration says then, has installed nothing there.
 	if [ "$prefix" != none ] && [ -e "$prefix/bin/resoluto-sandbox" ] &&
-		! installed_files | grep -qxF "$prefix/bin/resoluto-sandbox" &&
+		! grep -qxF "$prefix/bin/resoluto-sandbox" <<<"$(installed_files)" &&
 		[ -z "$(config_value "$config" RESOLUTO_LIBEXEC_DIR)" ]; then
 		say "not removed: $prefix/bin/resoluto-sandbox and what was installed with it: there is no list of these files;" \
 			"install once more to the same --prefix, then --uninstall"

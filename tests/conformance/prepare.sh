@@ -68,7 +68,7 @@ forget_older() { # name that stays
 image() {
 	local name
 	name=resoluto-conformance:$(fingerprint)
-	if ! "$cli" image ls --json | grep -q "\"$name\""; then
+	if ! grep -q "\"$name\"" <<<"$("$cli" image ls --json)"; then
 		make_image "$name"
 		forget_older "$name"
 	fi

@@ -198,6 +198,21 @@ def test_what_its_owner_wrote_into_the_configuration_stays(up, machine, tmp_path
         assert text.count("RESOLUTO_LOCAL_ACCEL=") == 1 and text.count("written by") == 1
         assert settings(config)["RESOLUTO_LOCAL_ACCEL"] == "tcg"
         assert config.stat().st_mode & 0o777 == 0o600, "there may be a secret in it"
+    (tmp_path / "cache/images").unlink()  # a link to those of the tests
+    done = up("--uninstall", *arguments, **env)
+    assert done.returncode == 0 and f"{config} stays: it has lines of its owner" in done.stdout, done.stdout + done.stderr
+    assert config.read_text() == f"{theirs}\n"
+
+
+def test_relative_places_are_recorded_whole(up, machine, tmp_path):
+    """Runs are started elsewhere."""
+    arguments, env = machine
+    env = {**env, "RESOLUTO_CACHE_DIR": "cache", "RESOLUTO_STATE_DIR": "state", "RESOLUTO_LOCAL_ENV": "local.env"}
+    done = up("--kernel", "distro", *arguments, **env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    recorded = settings(tmp_path / "local.env")
+    assert (recorded["RESOLUTO_CACHE_DIR"], recorded["RESOLUTO_STATE_DIR"]) == (f"{tmp_path}/cache", f"{tmp_path}/state")
+    assert recorded["RESOLUTO_LOCAL_KERNEL"] == f"{tmp_path}/cache/kernel/distro/vmlinux"
 
 
 def test_a_second_call_finds_the_places_of_the_first(up, machine, with_stand_in, tmp_path):
@@ -208,6 +223,7 @@ def test_a_second_call_finds_the_places_of_the_first(up, machine, with_stand_in,
     first = up("--kernel", "distro", *arguments, **env)
     assert first.returncode == 0 and "RESOLUTO_CACHE_DIR" not in first.stdout, first.stdout + first.stderr
     recorded = (tmp_path / "local.env").read_text()
+    (tmp_path / "local.env").write_text(f"RESOLUTO_CACHE_DIR=/an/earlier/line\n{recorded}")  # the last one counts
     env.update(RESOLUTO_CACHE_DIR="", RESOLUTO_STATE_DIR="")
     second = up("--kernel", "distro", *arguments, **env)
     assert second.returncode == 0, second.stdout + second.stderr
@@ -361,6 +377,7 @@ def test_uninstall_removes_what_is_ours_and_nothing_else(up, tmp_path):
                  "state/runs/x/lock", "local.env", "installed/ours", "installed/theirs", "installed/resoluto/h"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x")
+    (tmp_path / "local.env").write_text("# written by scripts/local-backend-up.sh; and so on\nRESOLUTO_LOCAL_ACCEL=tcg\n")
     log = tmp_path / "build/meson-logs/install-log.txt"
     log.parent.mkdir(parents=True)
     log.write_text(f"# List of files installed\n{tmp_path}/installed\n{tmp_path}/installed/ours\n"
