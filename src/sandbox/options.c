@@ -76,7 +76,8 @@ int options_check_variable(const char *entry, struct resoluto_err *err)
 	if (!equals)
 		return resoluto_fail(err, -EINVAL, "'%.60s' is not KEY=VALUE", entry);
 	if (len == 0)
-		return resoluto_fail(err, -EINVAL, "a variable has no name before its '='");
+		return resoluto_fail(err, -EINVAL,
+		                     "a variable is not KEY=VALUE: it has no name before its '='");
 	if (!dotenv_is_name(entry, (size_t) len))
 		return resoluto_fail(err, -EINVAL,
 		                     "'%.*s' is no name of a variable: it has a blank or control "

@@ -320,7 +320,8 @@ def test_doctor_notices_misspelt_keys_and_bad_values(cli, tmp_path):
     assert checks["configuration"]["note"] == str(tmp_path / "local.env")
     assert checks["keys"]["note"] == f"unknown: {misspelt}"
     assert checks["memory"]["status"] == "missing" and "many" in checks["memory"]["remedy"]
-    (tmp_path / "local.env").write_text(f"# x\n{misspelt}=/x\n\nRESOLUTO_LOCAL_ACCEL tcg\n")
+    (tmp_path / "local.env").write_text(f"# x\n{misspelt}=/x\n\nRESOLUTO_LOCAL_ACCEL tcg\n"
+                                      "RESOLUTO_SANDBOX_IMAGE=no-such-image:1\n")
     _, checks = checks_of(cli("doctor", "--json"))
     assert checks["keys"]["note"] == f"unknown: {misspelt}; no KEY=VALUE: line 4"
     assert checks["image"]["note"].endswith(" is not in the cache"), "nobody asked a registry"

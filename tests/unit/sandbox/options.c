@@ -90,7 +90,7 @@ static void variables(void)
 	options.env = LIST("A");
 	refused(&options, "'A' is not KEY=VALUE");
 	options.env = LIST("=b");
-	refused(&options, "a variable has no name before its '='");
+	refused(&options, "a variable is not KEY=VALUE: it has no name before its '='");
 	options.env = LIST("my.var=1", "1=", "\xc3\xa4=x");
 	CHECK(options_check(&options, NULL) == 0);
 	/* The names of a file, too. */
