@@ -3,10 +3,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -15,17 +13,9 @@
 
 enum { IN_ITS_ROOT = RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV };
 
-static int resolve(int dirfd, const char *path, int flags, uint64_t how_far)
-{
-	struct open_how how = { .flags = (uint64_t) (flags | O_CLOEXEC), .resolve = how_far };
-	long fd = syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
-
-	return fd < 0 ? -errno : (int) fd;
-}
-
 int image_open(const char *path, int flags)
 {
-	return resolve(AT_FDCWD, path, flags, IN_ITS_ROOT);
+	return open_resolving(AT_FDCWD, path, flags, 0, IN_ITS_ROOT);
 }
 
 static int make_part(int dir, const struct path_part *part, mode_t mode)
@@ -38,7 +28,7 @@ static int make_part(int dir, const struct path_part *part, mode_t mode)
 	memcpy(name, part->at, part->len);
 	name[part->len] = '\0';
 	made = mkdirat(dir, name, mode) < 0 ? -errno : 0;
-	fd = resolve(dir, name, O_PATH | O_DIRECTORY, IN_ITS_ROOT);
+	fd = open_resolving(dir, name, O_PATH | O_DIRECTORY, 0, IN_ITS_ROOT);
 	return fd == -ENOENT && made < 0 && made != -EEXIST ? made : fd;
 }
 
@@ -53,13 +43,13 @@ int image_make_dir(const char *path, mode_t mode)
 		fd_close(&dir);
 		dir = next;
 	}
-	return dir < 0 ? dir : resolve(dir, ".", O_RDONLY | O_DIRECTORY, IN_ITS_ROOT);
+	return dir < 0 ? dir : open_resolving(dir, ".", O_RDONLY | O_DIRECTORY, 0, IN_ITS_ROOT);
 }
 
 int image_enter(const char *path)
 {
 	CLEANUP(fd_close)
-	int fd = resolve(AT_FDCWD, path, O_PATH | O_DIRECTORY, RESOLVE_NO_MAGICLINKS);
+	int fd = open_resolving(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_MAGICLINKS);
 
 	if (fd < 0)
 		return fd;

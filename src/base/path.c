@@ -73,12 +73,12 @@ char *path_plain(const char *path)
 	return plain;
 }
 
-int open_beneath(int dirfd, const char *path, int flags, mode_t mode)
+int open_resolving(int dirfd, const char *path, int flags, mode_t mode, uint64_t resolve)
 {
 	struct open_how how = {
 		.flags = (uint64_t) (flags | O_CLOEXEC),
 		.mode = (flags & (O_CREAT | O_TMPFILE)) ? mode : 0,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+		.resolve = resolve,
 	};
 	long fd;
 
@@ -86,6 +86,12 @@ int open_beneath(int dirfd, const char *path, int flags, mode_t mode)
 		fd = syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
 	} while (fd < 0 && (errno == EINTR || errno == EAGAIN));
 	return fd < 0 ? -errno : (int) fd;
+}
+
+int open_beneath(int dirfd, const char *path, int flags, mode_t mode)
+{
+	return open_resolving(dirfd, path, flags, mode,
+	                      RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 }
 
 /* Open the directory `name` of dirfd, making it first if asked. */
@@ -194,16 +200,7 @@ static void walk_done(struct walk *walk)
 
 static int open_dir_fd(int dirfd, const char *name, uint64_t resolve)
 {
-	struct open_how how = {
-		.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
-		.resolve = resolve,
-	};
-	long fd;
-
-	do {
-		fd = syscall(SYS_openat2, dirfd, name, &how, sizeof(how));
-	} while (fd < 0 && (errno == EINTR || errno == EAGAIN));
-	return fd < 0 ? -errno : (int) fd;
+	return open_resolving(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, resolve);
 }
 
 /* Go to the directory behind fd, which is taken. */

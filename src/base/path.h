@@ -33,7 +33,9 @@ bool path_next_part(const char **path, struct path_part *ret_part);
  * stay.  free(); NULL: no memory. */
 char *path_plain(const char *path);
 
-/* openat2 beneath dirfd; O_CLOEXEC is added.  mode counts with O_CREAT only. */
+/* openat2 with these RESOLVE_ flags; O_CLOEXEC is added.  mode counts with O_CREAT only. */
+int open_resolving(int dirfd, const char *path, int flags, mode_t mode, uint64_t resolve);
+/* The same beneath dirfd, through no link. */
 int open_beneath(int dirfd, const char *path, int flags, mode_t mode);
 /* Make path and its parents beneath dirfd; what exists as a directory is fine. */
 int mkdirs_beneath(int dirfd, const char *path, mode_t mode);
