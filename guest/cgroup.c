@@ -21,7 +21,6 @@ static const char root_dir[] = "/sys/fs/cgroup";
 
 enum {
 	LOOK_AGAIN_MS = 2,
-	REAP_MAX = 256,
 	STAT_SIZE = 8192, /* bytes of memory.stat that are read: some 1,500 are there */
 };
 
@@ -193,7 +192,7 @@ int cgroup_kill_now(const struct cgroup *cgroup)
 /* Some of them: whoever starts processes without end must be killed meanwhile. */
 static void reap_some(void)
 {
-	for (int i = 0; i < REAP_MAX && waitpid(-1, NULL, WNOHANG) > 0; i++)
+	for (int i = 0; i < CGROUP_REAP_MAX && waitpid(-1, NULL, WNOHANG) > 0; i++)
 		;
 }
 

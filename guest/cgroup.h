@@ -17,6 +17,8 @@ enum {
 	CGROUP_STALL_REFAULTS =
 		1000,            /* pages read again between two looks that mean standing still */
 	CGROUP_STALL_SHARE = 64, /* when files have less than the limit by this */
+	CGROUP_REAP_MAX =
+		256, /* in one turn: who starts processes on many processors must not keep us there */
 	CGROUP_KILL_MS = 10 * 1000, /* after this the run ends with processes in it */
 };
 

@@ -42,10 +42,6 @@ struct session {
 };
 
 enum {
-	REAP_MAX = 256
-}; /* in one turn: who starts processes on many processors must not keep us there */
-
-enum {
 	WATCH_SIGCHLD,
 	WATCH_STDOUT,
 	WATCH_STDERR,
@@ -177,14 +173,15 @@ static void reap(struct session *session)
 
 	while (read(session->signal_fd, &info, sizeof(info)) > 0)
 		;
-	for (count = 0; count < REAP_MAX && (pid = waitpid(-1, &status, WNOHANG)) > 0; count++) {
+	for (count = 0; count < CGROUP_REAP_MAX && (pid = waitpid(-1, &status, WNOHANG)) > 0;
+	     count++) {
 		if (pid != session->child->pid)
 			continue;
 		session->has_ended = true;
 		session->wait_status = status;
 		session->drain_until_ms = clock_mono_ms() + session->options->drain_timeout_ms;
 	}
-	session->has_more_dead = count == REAP_MAX;
+	session->has_more_dead = count == CGROUP_REAP_MAX;
 }
 
 static bool has_open_output(const struct session *session)
