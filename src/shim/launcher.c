@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/turn.h"
 #include "shim/confine.h"
 #include "shim/launcher.h"
 
@@ -88,6 +89,8 @@ static int become_qemu(void *ctx)
 		return -errno;
 	if (getppid() != child->parent)
 		return -ESRCH;
+	/* Of its first thread, which serves the guest's devices; those of the processors compute. */
+	turn_make_short();
 	r = set_limits(child->launcher);
 	if (r == 0)
 		r = confine_enter(child->ruleset);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/turn.h"
 #include "runtime/microvm/door.h"
 #include "shim/shim.h"
 
@@ -81,6 +82,7 @@ int main(void)
 	struct shim *shim = malloc(sizeof(*shim));
 	int r;
 
+	turn_make_short();
 	if (!shim)
 		return EXIT_REFUSED;
 	init(shim);
