@@ -543,25 +543,41 @@ static int write_result(struct node *node, struct buf *out)
 	return r;
 }
 
-/* result.json and the last chunk, which are stored side by side, then the manifest. */
+/* The last three objects on their way; the host stores no manifest of what it could not store. */
+static int send_last(struct node *node, const struct buf *result, struct buf *manifest,
+                     uint32_t *ret_result, uint32_t *ret_manifest, struct resoluto_err *err)
+{
+	int r = ship_send(node->ship, KEY_RESULT, result->data, result->len, ret_result, err);
+
+	if (r == 0)
+		r = report_send(&node->report);
+	if (r == 0)
+		r = manifest_write(manifest, chunk_writer_count(node->report.writer));
+	return r < 0 ? r
+	             : ship_send(node->ship, KEY_MANIFEST, manifest->data, manifest->len,
+	                         ret_manifest, err);
+}
+
+/* result.json, the last chunk and the manifest.  Not one after the other's answer: with the manifest stored the host ends the
+ * machine. */
 static int finish(struct node *node, struct resoluto_err *err)
 {
 	CLEANUP(buf_done) struct buf result = BUF_INIT(RESULT_JSON_MAX);
 	CLEANUP(buf_done) struct buf manifest = BUF_INIT(MANIFEST_JSON_MAX);
-	uint32_t put = 0;
+	uint32_t result_put = 0, manifest_put = 0;
 	int r = report_close(&node->report, &node->span, verdict_is_success(&node->verdict));
 
 	if (r == 0)
 		r = write_result(node, &result);
 	if (r == 0)
-		r = ship_send(node->ship, KEY_RESULT, result.data, result.len, &put, err);
+		r = send_last(node, &result, &manifest, &result_put, &manifest_put, err);
+	if (r == 0)
+		r = ship_settle(node->ship, KEY_RESULT, result.data, result.len, result_put, err);
 	if (r == 0)
 		r = report_flush(&node->report);
-	if (r == 0)
-		r = ship_settle(node->ship, KEY_RESULT, result.data, result.len, put, err);
-	if (r == 0)
-		r = manifest_write(&manifest, chunk_writer_count(node->report.writer));
-	return r < 0 ? r : ship_object(node->ship, KEY_MANIFEST, manifest.data, manifest.len, err);
+	return r < 0 ? r
+	             : ship_settle(node->ship, KEY_MANIFEST, manifest.data, manifest.len,
+	                           manifest_put, err);
 }
 
 /* Everything before the program.  Stops at the first refusal. */

@@ -192,11 +192,14 @@ int report_due_ms(const struct report *report)
 	return due - now > INT_MAX ? INT_MAX : (int) (due - now);
 }
 
+int report_send(struct report *report)
+{
+	return report->failure.code ? report->failure.code : chunk_writer_flush(report->writer);
+}
+
 int report_flush(struct report *report)
 {
-	int r = report->failure.code;
+	int r = report_send(report);
 
-	if (r == 0)
-		r = chunk_writer_flush(report->writer);
 	return r < 0 ? r : settle(report);
 }

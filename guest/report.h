@@ -57,5 +57,7 @@ int report_piece(struct report *report, const struct report_span *span, bool is_
 /* Ship if it is time; a heartbeat if it was quiet. */
 int report_tick(struct report *report);
 int report_due_ms(const struct report *report); /* until the next tick is due, at least 0 */
-/* Ship what waits and wait until all chunks are stored. */
+/* Ship what waits. */
+int report_send(struct report *report);
+/* The same, and wait until all chunks are stored. */
 int report_flush(struct report *report);

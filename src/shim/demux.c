@@ -134,9 +134,11 @@ static int check_order(struct demux *demux, struct demux_put *put, struct resolu
 		                               DEMUX_OUTBOXES_MAX)
 		               : 0;
 	case KEY_IS_MANIFEST:
-		return others_are_open(demux, put)
-		               ? wrong(err, "the manifest before the end of other objects")
-		               : 0;
+		if (others_are_open(demux, put))
+			return wrong(err, "the manifest before the end of other objects");
+		/* Sent before the guest could know that one of them failed. */
+		put->is_void = demux->failed_chunk || demux->result_has_failed;
+		return 0;
 	default:
 		return wrong(err, "a key that is not of the protocol");
 	}
@@ -335,6 +337,7 @@ void demux_stored(struct demux *demux, struct demux_put *put)
 		break;
 	case KEY_IS_RESULT:
 		demux->has_result = true;
+		demux->result_has_failed = false;
 		break;
 	case KEY_IS_MANIFEST:
 		demux->has_manifest = true;
@@ -351,5 +354,7 @@ void demux_failed(struct demux *demux, struct demux_put *put)
 {
 	if (put->kind == KEY_IS_CHUNK)
 		demux->failed_chunk = put->chunk;
+	if (put->kind == KEY_IS_RESULT)
+		demux->result_has_failed = true;
 	put->is_void = true;
 }

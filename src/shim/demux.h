@@ -44,7 +44,7 @@ enum demux_what {
 	DEMUX_DATA,    /* put, bytes, len: write */
 	DEMUX_END,     /* put: put in place, then demux_stored() or demux_failed() */
 	DEMUX_DAMAGED, /* put: throw away, NAK crc */
-	DEMUX_BEHIND,  /* put: NAK; a chunk before it could not be stored */
+	DEMUX_BEHIND,  /* put: NAK; what must be stored before it could not be */
 };
 
 struct demux_put {
@@ -79,6 +79,7 @@ struct demux {
 	uint32_t chunks;       /* stored, without a gap */
 	uint32_t failed_chunk; /* could not be stored and was not sent again; 0: none */
 	bool has_canary, has_result, has_manifest;
+	bool result_has_failed;                      /* and was not sent again */
 	char outboxes[DEMUX_OUTBOXES_MAX][KEY_SIZE]; /* stored */
 	unsigned outbox_count;
 	char manifest[DEMUX_MANIFEST_MAX];

@@ -241,7 +241,7 @@ static int act(struct shim *shim, enum demux_port port, struct demux_action *act
 		return damaged_put(shim, action);
 	case DEMUX_BEHIND:
 		return answer(shim, action->put->stream, FRAME_NAK_STORE,
-		              "a chunk before it could not be stored");
+		              "an object before it could not be stored");
 	default:
 		return 0;
 	}

@@ -285,6 +285,34 @@ static void a_refused_put_that_is_never_ended_costs_no_place(void)
 	CHECK(put(21, "events-000001.jsonl", "ab") == 0 && demux.chunks == 1);
 }
 
+/* An object whose storing fails at its end. */
+static void put_fails(uint32_t stream, const char *key, const char *text)
+{
+	CHECK(begin(stream, key, strlen(text)) == 0 && data(stream, text, strlen(text)) == 0);
+	CHECK(end(stream, crc32c(0, text, strlen(text))) == 0 && action.what == DEMUX_END);
+	demux_failed(&demux, action.put);
+	action.put->is_open = false;
+}
+
+/* The three are sent together: a manifest of what is not there is not stored, until what it speaks of is. */
+static void a_manifest_behind_a_failure_is_void(void)
+{
+	static const char *const keys[] = { "result.json", "events-000001.jsonl" };
+	static const char manifest[] = "{\"total_chunks\": 1}";
+
+	for (int failing = 0; failing < 2; failing++) {
+		greeted();
+		put_fails(1, keys[failing], "{}");
+		CHECK(put(2, keys[!failing], "{}") == 0);
+		CHECK(begin(3, "_manifest.json", strlen(manifest)) == 0);
+		CHECK(action.what == DEMUX_BEHIND);
+		CHECK(data(3, manifest, strlen(manifest)) == 0 && action.what == DEMUX_NOTHING);
+		CHECK(end(3, 0) == 0 && action.what == DEMUX_NOTHING && !demux.has_manifest);
+		CHECK(put(4, keys[failing], "{}") == 0);
+		CHECK(put(5, "_manifest.json", manifest) == 0 && demux.has_manifest);
+	}
+}
+
 static void the_manifest_counts_right_and_comes_last(void)
 {
 	greeted();
@@ -327,6 +355,7 @@ int main(void)
 	RUN(damage_is_told_and_may_be_mended);
 	RUN(what_was_under_way_when_storing_failed_is_ignored);
 	RUN(a_refused_put_that_is_never_ended_costs_no_place);
+	RUN(a_manifest_behind_a_failure_is_void);
 	RUN(the_manifest_counts_right_and_comes_last);
 	RUN(started_comes_once_and_small);
 	return check_done();
