@@ -25,6 +25,7 @@
 #include "guest/kernel_check.h"
 #include "guest/node.h"
 #include "guest/ports.h"
+#include "guest/program.h"
 #include "resoluto/version.h"
 
 enum { HEAP_BYTES = 1024 * 1024 };
@@ -107,6 +108,9 @@ static int run(struct resoluto_err *err)
 		r = block_sigchld(err);
 	if (r == 0)
 		r = boot(&root, &channel, err);
+	/* While the host answers. */
+	if (r == 0)
+		r = program_empty_bounding_set(err);
 	if (r == 0)
 		r = channel_await_job(&channel, err);
 	if (r < 0)

@@ -41,6 +41,8 @@ struct node {
 	struct egress egress;
 	struct canary canary;
 	bool canary_passed;
+	int place_code; /* of making the program's root, with its words */
+	struct resoluto_err place_err;
 	bool is_ready;              /* root, user and workspace are there */
 	char boot_id[BOOT_ID_SIZE]; /* of this kernel; "" before it was read */
 	struct root *root;
@@ -81,6 +83,46 @@ static int refuse(struct node *node, enum reason reason, const struct resoluto_e
 	            "%s%s%s", err->text, err->code ? ": " : "",
 	            err->code ? strerrordesc_np(-err->code) : "");
 	return 0;
+}
+
+/* --- the place of the program --- */
+
+static int set_defaults(struct node *node)
+{
+	struct job *job = node->job;
+
+	if (job_env_default(job, "PATH", PROGRAM_PATH) < 0 ||
+	    job_env_default(job, "HOME", node->root->user.home) < 0 ||
+	    job_env_default(job, "USER", node->root->user.name) < 0 ||
+	    job_env_default(job, "LOGNAME", node->root->user.name) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+/* A disk that the job speaks of and nobody attached: not a smaller run, none. */
+static int check_disks(const struct node *node, struct resoluto_err *err)
+{
+	if (node->job->has_inbox && node->root->inbox_disk < 0)
+		return resoluto_fail(err, -ENOENT, "find the disk with the inputs");
+	if (node->job->has_scratch && !node->root->has_scratch)
+		return resoluto_fail(err, -ENOENT, "find the scratch disk");
+	return 0;
+}
+
+/* What can be done beside the thread that makes the root, and then its end. */
+static int make_place(struct node *node, struct resoluto_err *err)
+{
+	int r;
+
+	root_await_early(node->root);
+	r = cgroup_create(&node->cgroup, err);
+	if (r == 0)
+		r = root_await(node->root, err);
+	if (r == 0)
+		r = check_disks(node, err);
+	if (r == 0)
+		r = mount_enter_root(err);
+	return r < 0 ? r : set_defaults(node);
 }
 
 /* --- guard, canary, own kernel --- */
@@ -126,7 +168,7 @@ static void probe_network(struct node *node)
 		canary_egress(&node->job->egress, node->job->probe_host, &node->canary.egress);
 }
 
-/* The store has its answer ready when the network has given its own. */
+/* While the store answers, the place of the program is made. */
 static int probe_all(struct node *node, struct resoluto_err *err)
 {
 	struct resoluto_err store_err = { .code = 0 };
@@ -134,6 +176,7 @@ static int probe_all(struct node *node, struct resoluto_err *err)
 	int r = ship_send(node->ship, KEY_CANARY, store_probe, STORE_PROBE_SIZE, &put, &store_err);
 
 	probe_network(node);
+	node->place_code = make_place(node, &node->place_err);
 	if (r == 0)
 		r = ship_settle(node->ship, KEY_CANARY, store_probe, STORE_PROBE_SIZE, put,
 		                &store_err);
@@ -243,19 +286,7 @@ static int prove_own_kernel(struct node *node)
 	return 0;
 }
 
-/* --- root and inputs --- */
-
-static int set_defaults(struct node *node)
-{
-	struct job *job = node->job;
-
-	if (job_env_default(job, "PATH", PROGRAM_PATH) < 0 ||
-	    job_env_default(job, "HOME", node->root->user.home) < 0 ||
-	    job_env_default(job, "USER", node->root->user.name) < 0 ||
-	    job_env_default(job, "LOGNAME", node->root->user.name) < 0)
-		return -ENOMEM;
-	return 0;
-}
+/* --- inputs --- */
 
 /* A heartbeat, if it was quiet for long.  What fails is kept in the report. */
 static void staging_goes_on(void *ctx)
@@ -265,43 +296,15 @@ static void staging_goes_on(void *ctx)
 	(void) report_tick(&node->report);
 }
 
-/* A disk that the job speaks of and nobody attached: not a smaller run, none. */
-static int check_disks(const struct node *node, struct resoluto_err *err)
-{
-	if (node->job->has_inbox && node->root->inbox_disk < 0)
-		return resoluto_fail(err, -ENOENT, "find the disk with the inputs");
-	if (node->job->has_scratch && !node->root->has_scratch)
-		return resoluto_fail(err, -ENOENT, "find the scratch disk");
-	return 0;
-}
-
-/* What can be done beside the thread that makes the root, and then its end. */
-static int make_place(struct node *node, struct resoluto_err *err)
-{
-	int r;
-
-	root_await_early(node->root);
-	r = cgroup_create(&node->cgroup, err);
-	if (r == 0)
-		r = program_empty_bounding_set(err);
-	if (r == 0)
-		r = root_await(node->root, err);
-	if (r == 0)
-		r = check_disks(node, err);
-	if (r == 0)
-		r = mount_enter_root(err);
-	return r < 0 ? r : set_defaults(node);
-}
-
 static int stage(struct node *node)
 {
 	struct resoluto_err err = { .code = 0 };
 	struct inputs_report inputs;
 	struct root *root = node->root;
-	int r = make_place(node, &err);
+	int r;
 
-	if (r < 0)
-		return refuse(node, REASON_INPUTS_FAILED, &err);
+	if (node->place_code < 0)
+		return refuse(node, REASON_INPUTS_FAILED, &node->place_err);
 	node->is_ready = true;
 	if (!node->job->has_inbox)
 		return 0;
