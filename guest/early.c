@@ -103,7 +103,7 @@ static void await_disks(struct disks *ret_disks)
 	disks_find(ret_disks);
 }
 
-/* Settings of drivers that have not started yet are passed over here: PID 1 says all of them again. */
+/* Settings of drivers that have not started yet are passed over here: PID 1 says those. */
 static int make_all(struct early *early, struct resoluto_err *err)
 {
 	CLEANUP(cgroup_done) struct cgroup cgroup = CGROUP_NONE;
@@ -111,7 +111,7 @@ static int make_all(struct early *early, struct resoluto_err *err)
 	int r = init_mount_early(err);
 
 	if (r == 0)
-		r = mount_set_up_kernel(err);
+		r = mount_set_up_kernel(&early->kernel, err);
 	if (r == 0)
 		r = cgroup_create(&cgroup, err);
 	if (r == 0)

@@ -15,11 +15,13 @@
 #include <stdbool.h>
 
 #include "guest/disks.h"
+#include "guest/mounts.h"
 #include "resoluto/err.h"
 
 /* How far it came.  Of this program and this boot alone, so it is kept as it lies in memory. */
 struct early {
 	struct resoluto_err err; /* code 0: everything is there */
+	struct kernel_done kernel;
 	bool has_scratch;
 	char inbox[DISK_PATH_SIZE]; /* "": the machine has none */
 };

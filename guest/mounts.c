@@ -378,17 +378,20 @@ static int bring_up_loopback(struct resoluto_err *err)
 	return 0;
 }
 
-int mount_set_up_kernel(struct resoluto_err *err)
+int mount_set_up_kernel(struct kernel_done *done, struct resoluto_err *err)
 {
-	int r = settings_apply(settings_dir, err);
+	int r = settings_apply(settings_dir, &done->settings, err);
 
-	if (r == 0)
-		r = settings_lock_down(lockdown_dir, err);
+	if (r < 0 || done->rest)
+		return r;
+	r = settings_lock_down(lockdown_dir, err);
 	if (r < 0)
 		return r;
 	if (sethostname(HOST_NAME, strlen(HOST_NAME)) < 0)
 		return resoluto_fail(err, -errno, "set the host name");
-	return bring_up_loopback(err);
+	r = bring_up_loopback(err);
+	done->rest = r == 0;
+	return r;
 }
 
 bool mount_is_full(void)

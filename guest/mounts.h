@@ -7,6 +7,7 @@
  */
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 #include "guest/disks.h"
@@ -50,7 +51,13 @@ int mount_put_file(const char *path, const char *text, struct resoluto_err *err)
 /* Make a directory with its parents and give it (not what is in it) to the user; returns it opened. */
 int mount_make_owned(const char *path, const struct user *user, struct resoluto_err *err);
 
-/* Loopback up, host name, kernel settings. */
-int mount_set_up_kernel(struct resoluto_err *err);
+/* What was said to the kernel already; zeros: nothing. */
+struct kernel_done {
+	uint32_t settings; /* settings.h */
+	bool rest;
+};
+
+/* Loopback up, host name, kernel settings: what is not done yet. */
+int mount_set_up_kernel(struct kernel_done *done, struct resoluto_err *err);
 /* No space or no inodes left for files? */
 bool mount_is_full(void);

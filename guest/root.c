@@ -30,13 +30,14 @@ enum {
 static _Alignas(4096) char stack[STACK_BYTES];
 
 /* What does not depend on the job. */
-static int build(struct root *root, struct resoluto_err *err)
+static int build(struct root *root, struct kernel_done *ret_done, struct resoluto_err *err)
 {
 	struct early early;
 	int r = early_take(&early, err);
 
 	if (r < 0)
 		return r;
+	*ret_done = early.kernel;
 	root->has_scratch = early.has_scratch;
 	if (early.inbox[0])
 		root->inbox_disk = r = inputs_open_disk(early.inbox, err);
@@ -56,11 +57,11 @@ static int explain(int r, struct resoluto_err *err)
 	return r;
 }
 
-/* While the host is asked for the job.  Settings once more: some are of drivers that had not started when /early said
- * them.  Then inside, since the image's links mean its own root. */
-static int look_in(struct image_users *users, struct resoluto_err *err)
+/* While the host is asked for the job.  Settings of drivers that had not started when /early said the others; then inside, since the
+ * image's links mean its own root. */
+static int look_in(struct kernel_done *done, struct image_users *users, struct resoluto_err *err)
 {
-	int r = mount_set_up_kernel(err);
+	int r = mount_set_up_kernel(done, err);
 
 	if (r < 0)
 		return r;
@@ -112,13 +113,14 @@ static void use_hint(struct hint *hint)
 static void *make(void *ctx)
 {
 	CLEANUP(image_users_done) struct image_users users = { BUF_INIT(0), BUF_INIT(0) };
+	struct kernel_done done = { 0 };
 	struct root *root = ctx;
 	struct hint hint = { NULL, NULL };
 
-	root->result = explain(build(root, &root->err), &root->err);
+	root->result = explain(build(root, &done, &root->err), &root->err);
 	(void) sem_post(&root->has_early);
 	if (root->result == 0)
-		root->result = explain(look_in(&users, &root->err), &root->err);
+		root->result = explain(look_in(&done, &users, &root->err), &root->err);
 	await(&root->has_job);
 	if (root->result == 0)
 		root->result = settle_in(root, &users, &root->err);

@@ -50,11 +50,13 @@ static const struct setting settings[] = {
 };
 
 /* One that the kernel does not have is passed over. */
-static int apply(int dir, const struct setting *setting, struct resoluto_err *err)
+static int apply(int dir, const struct setting *setting, bool *ret_is_there,
+                 struct resoluto_err *err)
 {
 	CLEANUP(fd_close) int fd = openat(dir, setting->name, O_WRONLY | O_CLOEXEC);
 
-	if (fd < 0 && errno == ENOENT)
+	*ret_is_there = fd >= 0 || errno != ENOENT;
+	if (!*ret_is_there)
 		return 0;
 	if (fd < 0 || write(fd, setting->value, strlen(setting->value)) < 0)
 		return resoluto_fail(err, -errno, "set %s to %s (%s)", setting->name,
@@ -62,15 +64,21 @@ static int apply(int dir, const struct setting *setting, struct resoluto_err *er
 	return 0;
 }
 
-int settings_apply(const char *dir, struct resoluto_err *err)
+int settings_apply(const char *dir, uint32_t *done, struct resoluto_err *err)
 {
 	CLEANUP(fd_close) int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int r = 0;
 
 	if (fd < 0)
 		return resoluto_fail(err, -errno, "open %s", dir);
-	for (size_t i = 0; r == 0 && i < sizeof(settings) / sizeof(settings[0]); i++)
-		r = apply(fd, &settings[i], err);
+	for (size_t i = 0; r == 0 && i < sizeof(settings) / sizeof(settings[0]); i++) {
+		bool is_there;
+
+		if (*done & 1U << i)
+			continue;
+		r = apply(fd, &settings[i], &is_there, err);
+		*done |= is_there ? 1U << i : 0;
+	}
 	return r;
 }
 
@@ -86,13 +94,14 @@ static int set_lockdown(const char *dir, struct resoluto_err *err)
 	CLEANUP(fd_close) int parent = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	CLEANUP(buf_done) struct buf now = BUF_INIT(0);
 	const struct setting setting = { "lockdown", LOCKDOWN_LEVEL, "nobody changes the kernel" };
+	bool is_there;
 
 	if (parent < 0)
 		return resoluto_fail(err, -errno, "open %s", dir);
 	if (read_file_at(parent, "lockdown", LOCKDOWN_TEXT_MAX, &now, NULL) == 0 && now.data &&
 	    settings_is_locked_down(now.data))
 		return 0;
-	return apply(parent, &setting, err);
+	return apply(parent, &setting, &is_there, err);
 }
 
 int settings_lock_down(const char *dir, struct resoluto_err *err)

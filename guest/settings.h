@@ -9,11 +9,13 @@
  */
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "resoluto/err.h"
 
-/* All of them; dir is /proc/sys. */
-int settings_apply(const char *dir, struct resoluto_err *err);
+/* All that *done has no bit of; dir is /proc/sys.  Those that the kernel has by now get their bit: the other ones may be of a
+ * driver that has not started yet. */
+int settings_apply(const char *dir, uint32_t *done, struct resoluto_err *err);
 
 /*
  * Lock the kernel down, as strictly as it can be: nobody reads or changes it any more, root included.  dir is

@@ -20,7 +20,7 @@
 #include "guest/prefetch.h"
 #include "guest/root.h"
 
-enum { UID = 4711 };
+enum { UID = 4711, SETTINGS = 5 };
 
 /* What the replaced steps do, and what they saw. */
 static struct {
@@ -34,7 +34,7 @@ static struct {
 int early_take(struct early *ret, struct resoluto_err *err)
 {
 	steps.builder = pthread_self();
-	*ret = (struct early){ .has_scratch = true };
+	*ret = (struct early){ .has_scratch = true, .kernel = { .settings = SETTINGS } };
 	if (steps.has_inbox)
 		snprintf(ret->inbox, sizeof(ret->inbox), "/dev/vdb");
 	return steps.image_code < 0 ? resoluto_fail(err, steps.image_code, "no image") : 0;
@@ -56,9 +56,10 @@ int kernel_check(int root, struct resoluto_err *err)
 	return 0;
 }
 
-int mount_set_up_kernel(struct resoluto_err *err)
+int mount_set_up_kernel(struct kernel_done *done, struct resoluto_err *err)
 {
 	CHECK(pthread_equal(steps.builder, pthread_self()));
+	CHECK(done->settings == SETTINGS && !done->rest);
 	return steps.kernel_code < 0 ? resoluto_fail(err, steps.kernel_code, "no settings") : 0;
 }
 

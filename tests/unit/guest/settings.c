@@ -51,12 +51,14 @@ static void is_set_to(const char *name, const char *value)
 
 static void what_is_there_is_set(void)
 {
+	uint32_t done = 0;
+
 	kernel_open();
 	kernel_has("kernel/modules_disabled", "0");
 	kernel_has("kernel/kptr_restrict", "0");
 	kernel_has("fs/protected_regular", "0");
 	kernel_has("kernel/hostname", "x");
-	CHECK(settings_apply(dir, NULL) == 0);
+	CHECK(settings_apply(dir, &done, NULL) == 0);
 	is_set_to("kernel/modules_disabled", "1");
 	is_set_to("kernel/kptr_restrict", "2");
 	is_set_to("fs/protected_regular", "2");
@@ -66,15 +68,36 @@ static void what_is_there_is_set(void)
 
 static void what_is_not_there_is_passed_over(void)
 {
+	uint32_t done = 0;
+
 	kernel_open();
-	CHECK(settings_apply(dir, NULL) == 0);
+	CHECK(settings_apply(dir, &done, NULL) == 0);
+	CHECK(done == 0);
 	CHECK(rmdir(dir) == 0); /* nothing was made in there */
+}
+
+/* One driver starts after the other: what the kernel lacked the first time is said the second time, and nothing twice. */
+static void what_was_missing_is_said_later(void)
+{
+	uint32_t done = 0;
+
+	kernel_open();
+	kernel_has("kernel/dmesg_restrict", "0");
+	CHECK(settings_apply(dir, &done, NULL) == 0);
+	is_set_to("kernel/dmesg_restrict", "1");
+	kernel_has("kernel/dmesg_restrict", "of others");
+	kernel_has("vm/unprivileged_userfaultfd", "1");
+	CHECK(settings_apply(dir, &done, NULL) == 0);
+	is_set_to("kernel/dmesg_restrict", "of others");
+	is_set_to("vm/unprivileged_userfaultfd", "0");
+	kernel_close();
 }
 
 /* One that is there and does not take its value: whoever relies on it must not start. */
 static void what_cannot_be_set_is_an_error_that_names_it(void)
 {
 	struct resoluto_err err = { 0 };
+	uint32_t done = 0;
 	char path[100];
 
 	kernel_open();
@@ -82,10 +105,10 @@ static void what_cannot_be_set_is_an_error_that_names_it(void)
 	kernel_has("kernel/dmesg_restrict", "0");
 	snprintf(path, sizeof(path), "%s/kernel/kexec_load_disabled", dir);
 	CHECK(mkdir(path, 0755) == 0);
-	CHECK(settings_apply(dir, &err) == -EISDIR);
+	CHECK(settings_apply(dir, &done, &err) == -EISDIR);
 	CHECK(strstr(err.text, "kernel/kexec_load_disabled to 1"));
 	is_set_to("kernel/dmesg_restrict", "1");
-	CHECK(settings_apply("/no/such/directory", &err) == -ENOENT);
+	CHECK(settings_apply("/no/such/directory", &done, &err) == -ENOENT);
 	CHECK(strstr(err.text, "/no/such/directory"));
 	kernel_close();
 }
@@ -108,6 +131,7 @@ int main(void)
 {
 	RUN(what_is_there_is_set);
 	RUN(what_is_not_there_is_passed_over);
+	RUN(what_was_missing_is_said_later);
 	RUN(what_cannot_be_set_is_an_error_that_names_it);
 	RUN(the_level_in_force_is_in_brackets);
 	RUN(a_kernel_without_the_directory_is_passed_over);
