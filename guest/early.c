@@ -14,6 +14,8 @@
 #include "guest/mounts.h"
 
 static const char program[] = "/early", state_path[] = "/early.state";
+/* The kernel makes it when file systems, sockets and the loopback device are there. */
+static const char go_path[] = "/early.go";
 
 static const struct timespec look_again = { .tv_nsec = 300 * 1000 };
 
@@ -91,14 +93,25 @@ static bool has_init_begun(void)
 	return readlink("/proc/1/exe", target, sizeof(target)) > 0;
 }
 
-/* Looked for again and again: sysfs has nothing to wait on.  PID 1 bounds it. */
+/* On a kernel that makes no such file: until it is all there. */
+static void await_kernel(void)
+{
+	while (access(go_path, F_OK) < 0 && !has_init_begun())
+		(void) nanosleep(&look_again, NULL);
+}
+
+/* Looked for again and again: sysfs has nothing to wait on.  PID 1 bounds it.  The first wait is the longest. */
 static void await_disks(struct disks *ret_disks)
 {
-	bool is_last = false;
+	bool is_last = false, has_rehearsed = false;
 
 	while (!disks_are_complete("/sys") && !is_last) {
 		is_last = has_init_begun();
-		(void) nanosleep(&look_again, NULL);
+		if (has_rehearsed)
+			(void) nanosleep(&look_again, NULL);
+		else
+			mount_rehearse_root();
+		has_rehearsed = true;
 	}
 	disks_find(ret_disks);
 }
@@ -111,11 +124,13 @@ static int make_all(struct early *early, struct resoluto_err *err)
 	int r = init_mount_early(err);
 
 	if (r == 0)
-		r = mount_set_up_kernel(&early->kernel, err);
+		r = mount_views(err);
+	if (r < 0)
+		return r;
+	await_kernel();
+	r = mount_set_up_kernel(&early->kernel, err);
 	if (r == 0)
 		r = cgroup_create(&cgroup, err);
-	if (r == 0)
-		r = mount_views(err);
 	if (r < 0)
 		return r;
 	await_disks(&disks);

@@ -63,6 +63,9 @@ static void be_early(void)
 	char target[16];
 	int has_init;
 
+	/* Before, not even the log can be opened. */
+	for (int i = 0; i < LOOKS && !is_there("/early.go"); i++)
+		(void) nanosleep(&nap, NULL);
 	tell("early uid %d pid-1 %d", (int) getuid(), getpid() == 1);
 	(void) mount("proc", "/proc", "proc", 0, NULL);
 	has_init = readlink("/proc/1/exe", target, sizeof(target)) > 0;
