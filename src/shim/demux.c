@@ -137,7 +137,7 @@ static int check_order(struct demux *demux, struct demux_put *put, struct resolu
 		if (others_are_open(demux, put))
 			return wrong(err, "the manifest before the end of other objects");
 		/* Sent before the guest could know that one of them failed. */
-		put->is_void = demux->failed_chunk || demux->result_has_failed;
+		put->is_void = demux->failed_chunk != 0 || demux->result_has_failed;
 		return 0;
 	default:
 		return wrong(err, "a key that is not of the protocol");
@@ -188,11 +188,12 @@ static int data(struct demux *demux, const struct frame *frame, struct demux_act
 	limit = put->size < size_limits[put->kind] ? put->size : size_limits[put->kind];
 	if (frame->len > limit - put->got)
 		return wrong(err, "more data than it had announced or may send");
-	if (put->kind == KEY_IS_MANIFEST)
-		memcpy(demux->manifest + put->got, frame->payload, frame->len);
 	put->got += frame->len;
 	if (put->is_void || frame->len == 0)
 		return 0;
+	/* What will be stored, and nothing else: a void one may be open beside it. */
+	if (put->kind == KEY_IS_MANIFEST)
+		memcpy(demux->manifest + put->got - frame->len, frame->payload, frame->len);
 	put->crc = crc32c(put->crc, frame->payload, frame->len);
 	*action = (struct demux_action){ .what = DEMUX_DATA,
 		                         .put = put,

@@ -313,6 +313,21 @@ static void a_manifest_behind_a_failure_is_void(void)
 	}
 }
 
+/* One that was left open when it became void is not what is judged in place of another one. */
+static void a_void_manifest_lends_nothing(void)
+{
+	static const char right[] = "{\"total_chunks\": 0}", wrong[] = "{\"total_chunks\": 7}";
+
+	greeted();
+	put_fails(1, "result.json", "{}");
+	CHECK(begin(2, "_manifest.json", strlen(right)) == 0 && action.what == DEMUX_BEHIND);
+	CHECK(put(3, "result.json", "{}") == 0);
+	CHECK(begin(4, "_manifest.json", strlen(wrong)) == 0 && action.what == DEMUX_BEGIN);
+	CHECK(data(4, wrong, strlen(wrong)) == 0);
+	CHECK(data(2, right, strlen(right)) == 0 && action.what == DEMUX_NOTHING);
+	CHECK(end(4, crc32c(0, wrong, strlen(wrong))) == -EPROTO);
+}
+
 static void the_manifest_counts_right_and_comes_last(void)
 {
 	greeted();
@@ -356,6 +371,7 @@ int main(void)
 	RUN(what_was_under_way_when_storing_failed_is_ignored);
 	RUN(a_refused_put_that_is_never_ended_costs_no_place);
 	RUN(a_manifest_behind_a_failure_is_void);
+	RUN(a_void_manifest_lends_nothing);
 	RUN(the_manifest_counts_right_and_comes_last);
 	RUN(started_comes_once_and_small);
 	return check_done();
