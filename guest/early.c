@@ -14,7 +14,7 @@
 #include "guest/mounts.h"
 
 static const char program[] = "/early", state_path[] = "/early.state";
-/* The kernel makes it when file systems, sockets and the loopback device are there. */
+/* The kernel makes it when sockets and the loopback device are there.  File systems of disks come later, before the disks. */
 static const char go_path[] = "/early.go";
 
 static const struct timespec look_again = { .tv_nsec = 300 * 1000 };
@@ -107,11 +107,8 @@ static void await_disks(struct disks *ret_disks)
 
 	while (!disks_are_complete("/sys") && !is_last) {
 		is_last = has_init_begun();
-		if (has_rehearsed)
-			(void) nanosleep(&look_again, NULL);
-		else
-			mount_rehearse_root();
-		has_rehearsed = true;
+		has_rehearsed = has_rehearsed || mount_rehearse_root();
+		(void) nanosleep(&look_again, NULL);
 	}
 	disks_find(ret_disks);
 }
