@@ -561,8 +561,7 @@ static int send_last(struct node *node, const struct buf *result, struct buf *ma
 	                         ret_manifest, err);
 }
 
-/* result.json, the last chunk and the manifest.  Not one after the other's answer: with the manifest stored the host ends the
- * machine. */
+/* result.json, the last chunk and the manifest: one exchange with the host.  With the manifest stored it ends the machine. */
 static int finish(struct node *node, struct resoluto_err *err)
 {
 	CLEANUP(buf_done) struct buf result = BUF_INIT(RESULT_JSON_MAX);

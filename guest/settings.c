@@ -49,6 +49,8 @@ static const struct setting settings[] = {
 	{ "net/ipv4/ip_unprivileged_port_start", "0", "every port is the program's" },
 };
 
+_Static_assert(sizeof(settings) / sizeof(settings[0]) <= 32, "a bit each");
+
 /* One that the kernel does not have is passed over. */
 static int apply(int dir, const struct setting *setting, bool *ret_is_there,
                  struct resoluto_err *err)
@@ -77,7 +79,7 @@ int settings_apply(const char *dir, uint32_t *done, struct resoluto_err *err)
 		if (*done & 1U << i)
 			continue;
 		r = apply(fd, &settings[i], &is_there, err);
-		*done |= is_there ? 1U << i : 0;
+		*done |= r == 0 && is_there ? 1U << i : 0;
 	}
 	return r;
 }
