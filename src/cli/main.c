@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <signal.h>
 
-#include "base/turn.h"
 #include "cli/commands.h"
 #include "resoluto/sandbox.h"
 
@@ -27,7 +26,6 @@ static int take_closed_descriptors(void)
 
 int main(int argc, char **argv)
 {
-	turn_make_short();
 	if (take_closed_descriptors() < 0)
 		return RESOLUTO_EXIT_SANDBOX;
 	/* A reader of our output that goes away is an error of write(), not our death. */

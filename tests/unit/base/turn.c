@@ -33,6 +33,12 @@ static bool heeds_turns(void)
 
 static struct sched_attr before;
 
+/* Else nothing is asked for. */
+static bool is_usual(const struct sched_attr *attr)
+{
+	return attr->sched_policy == SCHED_NORMAL && attr->sched_nice >= 0;
+}
+
 static int is_as_before(void)
 {
 	struct sched_attr now = ask();
@@ -52,8 +58,7 @@ static void turns_are_short_here_alone(void)
 	turn_make_short();
 	after = ask();
 	CHECK(after.sched_policy == before.sched_policy && after.sched_nice == before.sched_nice);
-	/* With a higher rank than usual nothing is asked for. */
-	CHECK(!heeds_turns() || before.sched_nice < 0 || after.sched_runtime == SHORT_NS);
+	CHECK(!heeds_turns() || !is_usual(&before) || after.sched_runtime == SHORT_NS);
 	CHECK(in_child(is_as_before) == 0);
 }
 
