@@ -51,19 +51,17 @@ static const struct setting settings[] = {
 
 _Static_assert(sizeof(settings) / sizeof(settings[0]) <= 32, "a bit each");
 
-/* One that the kernel does not have is passed over. */
-static int apply(int dir, const struct setting *setting, bool *ret_is_there,
-                 struct resoluto_err *err)
+/* 1: set; 0: the kernel does not have it, which is no fault. */
+static int apply(int dir, const struct setting *setting, struct resoluto_err *err)
 {
 	CLEANUP(fd_close) int fd = openat(dir, setting->name, O_WRONLY | O_CLOEXEC);
 
-	*ret_is_there = fd >= 0 || errno != ENOENT;
-	if (!*ret_is_there)
+	if (fd < 0 && errno == ENOENT)
 		return 0;
 	if (fd < 0 || write(fd, setting->value, strlen(setting->value)) < 0)
 		return resoluto_fail(err, -errno, "set %s to %s (%s)", setting->name,
 		                     setting->value, setting->reason);
-	return 0;
+	return 1;
 }
 
 int settings_apply(const char *dir, uint32_t *done, struct resoluto_err *err)
@@ -73,15 +71,14 @@ int settings_apply(const char *dir, uint32_t *done, struct resoluto_err *err)
 
 	if (fd < 0)
 		return resoluto_fail(err, -errno, "open %s", dir);
-	for (size_t i = 0; r == 0 && i < sizeof(settings) / sizeof(settings[0]); i++) {
-		bool is_there;
-
+	for (size_t i = 0; r >= 0 && i < sizeof(settings) / sizeof(settings[0]); i++) {
 		if (*done & 1U << i)
 			continue;
-		r = apply(fd, &settings[i], &is_there, err);
-		*done |= r == 0 && is_there ? 1U << i : 0;
+		r = apply(fd, &settings[i], err);
+		if (r > 0)
+			*done |= 1U << i;
 	}
-	return r;
+	return r < 0 ? r : 0;
 }
 
 /* The level in force stands in brackets. */
@@ -96,14 +93,15 @@ static int set_lockdown(const char *dir, struct resoluto_err *err)
 	CLEANUP(fd_close) int parent = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	CLEANUP(buf_done) struct buf now = BUF_INIT(0);
 	const struct setting setting = { "lockdown", LOCKDOWN_LEVEL, "nobody changes the kernel" };
-	bool is_there;
+	int r;
 
 	if (parent < 0)
 		return resoluto_fail(err, -errno, "open %s", dir);
 	if (read_file_at(parent, "lockdown", LOCKDOWN_TEXT_MAX, &now, NULL) == 0 && now.data &&
 	    settings_is_locked_down(now.data))
 		return 0;
-	return apply(parent, &setting, &is_there, err);
+	r = apply(parent, &setting, err);
+	return r < 0 ? r : 0;
 }
 
 int settings_lock_down(const char *dir, struct resoluto_err *err)
