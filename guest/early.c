@@ -100,7 +100,7 @@ static void await_kernel(void)
 		(void) nanosleep(&look_again, NULL);
 }
 
-/* Looked for again and again: sysfs has nothing to wait on.  PID 1 bounds it.  The first wait is the longest. */
+/* Looked for again and again: sysfs has nothing to wait on.  PID 1 bounds it.  The wait is used once (machine.md). */
 static void await_disks(struct disks *ret_disks)
 {
 	bool is_last = false, has_rehearsed = false;

@@ -40,12 +40,3 @@ int ship_settle(struct ship *ship, const char *key, const void *bytes, size_t le
 		pause_ms = pause_ms * 2 > SHIP_AGAIN_MAX_MS ? SHIP_AGAIN_MAX_MS : pause_ms * 2;
 	}
 }
-
-int ship_object(struct ship *ship, const char *key, const void *bytes, size_t len,
-                struct resoluto_err *err)
-{
-	uint32_t put;
-	int r = ship_send(ship, key, bytes, len, &put, err);
-
-	return r < 0 ? r : ship_settle(ship, key, bytes, len, put, err);
-}

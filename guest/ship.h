@@ -53,6 +53,3 @@ int ship_send(struct ship *ship, const char *key, const void *bytes, size_t len,
 /* Wait for a small object that was sent; sends it again while that may help. */
 int ship_settle(struct ship *ship, const char *key, const void *bytes, size_t len, uint32_t put,
                 struct resoluto_err *err);
-/* Both. */
-int ship_object(struct ship *ship, const char *key, const void *bytes, size_t len,
-                struct resoluto_err *err);
