@@ -33,7 +33,7 @@ static bool is_json(const char *json, size_t len, size_t flags)
 
 int json_read(const char *json, size_t len, size_t flags, json_t **ret_root)
 {
-	json_error_t error;
+	json_error_t error = { 0 }; /* jansson leaves the code alone when memory was short */
 
 	*ret_root = NULL;
 	if (!json || !json_is_tame(json, len))

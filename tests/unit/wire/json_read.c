@@ -65,6 +65,15 @@ static void *fails_once(size_t size)
 	return left > 0 && --left == 0 ? NULL : malloc(size);
 }
 
+/* What the reader finds on its stack: the codes of refusals. */
+static __attribute__((noinline)) void soil_stack(void)
+{
+	volatile unsigned char stack[4096];
+
+	for (size_t i = 0; i < sizeof(stack); i++)
+		stack[i] = json_error_duplicate_key;
+}
+
 static void short_memory_is_no_verdict(void)
 {
 	static const char text[] =
@@ -76,6 +85,7 @@ static void short_memory_is_no_verdict(void)
 		int r;
 
 		left = n;
+		soil_stack();
 		r = read_text(text, JSON_REJECT_DUPLICATES);
 		if (left > 0)
 			break;
