@@ -147,7 +147,7 @@ class Guest:
         accel, machine, words = machine_of(kernel)
         command = [
             env.get("RESOLUTO_LOCAL_QEMU", "qemu-system-x86_64"), "-accel", accel, "-M", machine,
-            "-cpu", "max", "-m", f"{memory_mib}M", "-smp", str(cpus), "-nodefaults", "-no-user-config",
+            "-cpu", "max,-erms,-fsrm", "-m", f"{memory_mib}M", "-smp", str(cpus), "-nodefaults", "-no-user-config",
             "-display", "none", "-no-reboot", "-kernel", kernel,
             "-initrd", initrd or env["RESOLUTO_TEST_INITRD"], "-append",
             f"console=ttyS0 quiet reboot=t panic=-1 tsc_early_khz={tsc_khz()} tsc=reliable noreplace-smp {words}",
