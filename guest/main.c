@@ -28,7 +28,10 @@
 #include "guest/program.h"
 #include "resoluto/version.h"
 
-enum { HEAP_BYTES = 1024 * 1024 };
+enum {
+	HEAP_BYTES = 1024 * 1024,
+	HEAP_KEPT = 8 * HEAP_BYTES, /* free at its end, before that is given back */
+};
 
 static int block_sigchld(struct resoluto_err *err)
 {
@@ -132,7 +135,7 @@ int main(int argc, char **argv)
 	/* And the heap is asked for once and kept: each piece mapped or given back throws away what the processors know of the
 	 * memory. */
 	(void) mallopt(M_MMAP_THRESHOLD, HEAP_BYTES);
-	(void) mallopt(M_TRIM_THRESHOLD, HEAP_BYTES);
+	(void) mallopt(M_TRIM_THRESHOLD, HEAP_KEPT);
 	(void) mallopt(M_TOP_PAD, HEAP_BYTES);
 	json_set_alloc_funcs(malloc, wipe_and_free);
 	seed_hashes();
