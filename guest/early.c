@@ -100,14 +100,13 @@ static void await_kernel(void)
 		(void) nanosleep(&look_again, NULL);
 }
 
-/* Looked for again and again: sysfs has nothing to wait on.  PID 1 bounds it.  The wait is used once (machine.md). */
+/* Looked for again and again: sysfs has nothing to wait on.  PID 1 bounds it. */
 static void await_disks(struct disks *ret_disks)
 {
-	bool is_last = false, has_rehearsed = false;
+	bool is_last = false;
 
 	while (!disks_are_complete("/sys") && !is_last) {
 		is_last = has_init_begun();
-		has_rehearsed = has_rehearsed || mount_rehearse_root();
 		(void) nanosleep(&look_again, NULL);
 	}
 	disks_find(ret_disks);

@@ -245,26 +245,6 @@ int mount_root(const struct disks *disks, struct resoluto_err *err)
 	return r < 0 ? r : mount_terminals(err);
 }
 
-/* A file of the overlay is read, too: so are those of users. */
-bool mount_rehearse_root(void)
-{
-	const struct disks none = { .rootfs = "" };
-	struct buf hosts;
-	bool is_there = false;
-
-	if (mount_upper(&none, NULL) < 0)
-		return false;
-	if (fill_upper(NULL) == 0 && mount_overlay(&none, NULL) == 0) {
-		if (read_file_at(AT_FDCWD, "/newroot/etc/hosts", sizeof(hosts_text), &hosts,
-		                 NULL) == 0)
-			buf_done(&hosts);
-		(void) umount2("/newroot", MNT_DETACH);
-		is_there = true;
-	}
-	(void) umount2("/upper", MNT_DETACH);
-	return is_there;
-}
-
 int mount_enter_root(struct resoluto_err *err)
 {
 	/* The kernel's threads have the first process's root: a program that the kernel starts by itself, as root

@@ -27,9 +27,6 @@ int mount_views(struct resoluto_err *err);
 /* The root of the program at /newroot: overlay of the image and memory (or the scratch disk), the views, pts, etc/hosts and its
  * like. */
 int mount_root(const struct disks *disks, struct resoluto_err *err);
-/* What mount_root() does, with nothing for an image, and undone.  For times of waiting: an emulator translates code when it runs for
- * the first time (docs/design/machine.md).  Nothing depends on it; false: the overlay was not there yet. */
-bool mount_rehearse_root(void);
 /* Make it the root of this process and of all that come after. */
 int mount_enter_root(struct resoluto_err *err);
 
