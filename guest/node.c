@@ -344,7 +344,7 @@ static int follow(struct node *node, const struct report_span *span, struct prog
 		.span = span,
 		.cgroup = &node->cgroup,
 		.drain_timeout_ms = node->job->drain_timeout_ms,
-		.keeps_signals = is_hook,
+		.is_hook = is_hook,
 	};
 
 	return streams_run(&options, child, ret_end, err);

@@ -154,7 +154,7 @@ static void deliver(struct session *session, int signo)
 static void deliver_signals(struct session *session)
 {
 	struct channel *channel = session->options->channel;
-	uint64_t kept = session->options->keeps_signals ? channel->signals : 0;
+	uint64_t kept = session->options->is_hook ? channel->signals : 0;
 	int signo;
 
 	channel->signals &= ~session->delivered;
@@ -298,7 +298,7 @@ static int handle_channel(struct session *session, const struct pollfd watches[W
 	if (r < 0)
 		return r;
 	deliver_signals(session);
-	return feed_stdin(session, err);
+	return session->options->is_hook ? 0 : feed_stdin(session, err);
 }
 
 /* Wait, and do what there is to do. */

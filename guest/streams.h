@@ -30,7 +30,7 @@ struct stream_options {
 	const struct report_span *span; /* lines go beneath it */
 	const struct cgroup *cgroup;
 	uint64_t drain_timeout_ms; /* for what holds the outputs open when the program has ended */
-	bool keeps_signals; /* a hook: what is delivered to it waits for the program as well */
+	bool is_hook; /* stdin waits for the program, and so do signals, which the hook gets as well */
 };
 
 struct program_end {

@@ -416,6 +416,12 @@ def test_hooks(sandbox, tmp_path):
     check_failed(done, 125, "setup-failed")
 
 
+def test_input_waits_behind_the_setup_hook(sandbox, tmp_path):
+    lines = b"".join(b"%d\n" % i for i in range(100000))
+    done = sandbox.run("run", "-i", "--setup", "cat; sleep 0.3", "--", "cat", input=lines)
+    assert (done.returncode, done.stdout) == (0, lines), done.stderr
+
+
 COUNT_SIZES = """
 import os, sys
 print(len("".join(sys.argv[1:])), sum(len(v) for k, v in os.environ.items() if k.startswith("LARGE")))
