@@ -444,6 +444,9 @@ static int run_program(struct node *node, struct resoluto_err *err)
 
 	program.has_stdin = node->job->has_stdin;
 	r = program_start(&program, &child, &failure, err);
+	/* What a setup hook left running. */
+	if (r < 0)
+		(void) cgroup_kill(&node->cgroup);
 	if (r == -ECHILD)
 		return start_failed(node, &program, &failure);
 	if (r < 0)

@@ -422,6 +422,13 @@ def test_input_waits_behind_the_setup_hook(sandbox, tmp_path):
     assert (done.returncode, done.stdout) == (0, lines), done.stderr
 
 
+def test_what_the_hook_left_running_ends_where_the_program_cannot_start(sandbox, tmp_path):
+    done = sandbox.run("run", "--workspace", tmp_path, "--output", "beat", "--setup",
+                       "(while :; do echo x >> beat; done) & sleep 0.2", "--", "no-such-program")
+    check_failed(done, 127, "no-such-program")
+    assert (tmp_path / "beat").stat().st_size > 0
+
+
 COUNT_SIZES = """
 import os, sys
 print(len("".join(sys.argv[1:])), sum(len(v) for k, v in os.environ.items() if k.startswith("LARGE")))
