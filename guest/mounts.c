@@ -394,6 +394,14 @@ int mount_set_up_kernel(struct kernel_done *done, struct resoluto_err *err)
 	return r;
 }
 
+/* The overlay is volatile there: nothing is written out for this, it only remembers failures. */
+bool mount_has_lost(void)
+{
+	CLEANUP(fd_close) int fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd >= 0 && syncfs(fd) < 0;
+}
+
 bool mount_is_full(void)
 {
 	struct statfs st;

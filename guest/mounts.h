@@ -61,3 +61,5 @@ struct kernel_done {
 int mount_set_up_kernel(struct kernel_done *done, struct resoluto_err *err);
 /* No space or no inodes left for files? */
 bool mount_is_full(void);
+/* With a scratch disk: has something that was written not reached it, at any time? */
+bool mount_has_lost(void);

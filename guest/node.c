@@ -506,6 +506,15 @@ static int collect(struct node *node, struct resoluto_err *err)
 	                   (unsigned long long) packed.links_out);
 }
 
+/* Behind the packing: what cannot be written out is read as it should be until it is forgotten. */
+static void check_scratch(struct node *node)
+{
+	if (node->is_ready && node->root->has_scratch && mount_has_lost())
+		verdict_set(&node->verdict, REASON_GUEST_DISK_FULL,
+		            "the host could not keep all that was written to the scratch disk: "
+		            "its own disk is full, or fails");
+}
+
 /* NULL: there are none. */
 static json_t *warnings_of(const struct node *node)
 {
@@ -617,6 +626,7 @@ static int run_all(struct node *node, struct resoluto_err *err)
 	end_step(node, "run");
 	if (r == 0)
 		r = collect(node, err);
+	check_scratch(node);
 	if (r == 0)
 		r = run_cleanup(node, err);
 	if (r == 0)

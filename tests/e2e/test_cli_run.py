@@ -429,6 +429,16 @@ def test_what_the_hook_left_running_ends_where_the_program_cannot_start(sandbox,
     assert (tmp_path / "beat").stat().st_size > 0
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
+def test_what_the_scratch_disk_lost_is_told(sandbox, tmp_path):
+    """The program sees nothing of it: the kernel in there writes its files out later."""
+    done, _ = in_small_places(sandbox, 96, {"RESOLUTO_STATE_DIR": tmp_path}, [
+        "run", "--json", "--memory", "256Mi", "--disk", "1Gi", "--",
+        *python("f = open('/tmp/big', 'wb')\nfor i in range(300): f.write(bytes([i % 251]) * 2**20)")])
+    result = json.loads(done.stdout)
+    assert not result["ok"] and result["reason"] in ("guest-disk-full", "store-full"), result
+
+
 COUNT_SIZES = """
 import os, sys
 print(len("".join(sys.argv[1:])), sum(len(v) for k, v in os.environ.items() if k.startswith("LARGE")))
