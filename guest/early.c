@@ -100,16 +100,33 @@ static void await_kernel(void)
 		(void) nanosleep(&look_again, NULL);
 }
 
+/* A disk stands in sysfs some steps before it can be opened. */
+static bool is_ready(const char *disk)
+{
+	CLEANUP(fd_close) int fd = disk[0] ? open(disk, O_RDONLY | O_CLOEXEC) : -1;
+
+	return !disk[0] || fd >= 0;
+}
+
+static bool find_disks(struct disks *ret_disks)
+{
+	if (!disks_are_complete("/sys"))
+		return false;
+	disks_find(ret_disks);
+	return is_ready(ret_disks->rootfs) && is_ready(ret_disks->inbox) &&
+	       is_ready(ret_disks->scratch);
+}
+
 /* Looked for again and again: sysfs has nothing to wait on.  PID 1 bounds it. */
 static void await_disks(struct disks *ret_disks)
 {
-	bool is_last = false;
-
-	while (!disks_are_complete("/sys") && !is_last) {
-		is_last = has_init_begun();
+	while (!find_disks(ret_disks)) {
+		if (has_init_begun()) {
+			disks_find(ret_disks);
+			return;
+		}
 		(void) nanosleep(&look_again, NULL);
 	}
-	disks_find(ret_disks);
 }
 
 /* Settings of drivers that have not started yet are passed over here: PID 1 says those. */
