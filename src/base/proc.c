@@ -95,8 +95,8 @@ static int place_fds(const struct proc_options *options, int *report)
 	return r;
 }
 
-/* No handler of ours may run in the child; what was ignored stays so, as exec has it, but SIGPIPE and SIGCHLD: a
- * program that waits for its children does not expect that the kernel forgets them. */
+/* No handler of ours may run in the child; what was ignored stays so, as exec has it, but SIGPIPE and SIGXFSZ,
+ * which we ignore for ourselves, and SIGCHLD: a program that waits for its children does not expect that the kernel forgets them. */
 static void reset_signals(void)
 {
 	struct sigaction action;
@@ -109,6 +109,7 @@ static void reset_signals(void)
 			(void) signal(signo, SIG_DFL);
 	}
 	(void) signal(SIGPIPE, SIG_DFL);
+	(void) signal(SIGXFSZ, SIG_DFL);
 	(void) signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);

@@ -30,6 +30,8 @@ int main(int argc, char **argv)
 		return RESOLUTO_EXIT_SANDBOX;
 	/* A reader of our output that goes away is an error of write(), not our death. */
 	(void) signal(SIGPIPE, SIG_IGN);
+	/* Over `ulimit -f` a write fails with words, instead of ending us without. */
+	(void) signal(SIGXFSZ, SIG_IGN);
 	/* Who started us may have ignored it; then the kernel would reap our children before we see how they ended. */
 	(void) signal(SIGCHLD, SIG_DFL);
 	return command_main(cli_commands, (const char *const *) argv);

@@ -63,7 +63,6 @@ static void init(struct shim *shim)
 		.stdin_bytes = BUF_INIT(FRAME_STDIN_CREDIT),
 		.door_in = BUF_INIT(32 * DOOR_FRAME_MAX),
 		.guest_credit = FRAME_STDIN_CREDIT,
-		.caller_credit = FRAME_STDIN_CREDIT,
 		.state = { .phase = RESOLUTO_PHASE_PENDING,
 		           .shim_pid = getpid(),
 		           .started_at = clock_wall() },
@@ -88,6 +87,7 @@ int main(void)
 	init(shim);
 	umask(077);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 	r = chdir("/") < 0 ? resoluto_fail(&err, -EIO, "go to /") : shim_open(shim, &err);
 	if (r == 0)
 		r = start(shim, &err);

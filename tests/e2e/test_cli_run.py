@@ -10,6 +10,7 @@ import os
 import pathlib
 import pty
 import re
+import resource
 import shlex
 import shutil
 import signal
@@ -427,6 +428,12 @@ def test_what_the_hook_left_running_ends_where_the_program_cannot_start(sandbox,
                        "(while :; do echo x >> beat; done) & sleep 0.2", "--", "no-such-program")
     check_failed(done, 127, "no-such-program")
     assert (tmp_path / "beat").stat().st_size > 0
+
+
+def test_a_limit_of_file_sizes_is_told(sandbox):
+    done = sandbox.run("run", "--", "true", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2**34, 2**34)))
+    check_failed(done, 125, "ulimit -f")
+    assert sandbox.runs() == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -44,6 +45,7 @@ static int create_and_unlink(int dirfd)
 int file_without_name(int dirfd, uint64_t size, struct resoluto_err *err)
 {
 	CLEANUP(fd_close) int fd = openat(dirfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	struct rlimit limit;
 	char text[32];
 
 	if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL))
@@ -55,6 +57,12 @@ int file_without_name(int dirfd, uint64_t size, struct resoluto_err *err)
 	if (ftruncate(fd, (off_t) size) == 0)
 		return fd_take(&fd);
 	quantity_format_bytes(size, text, sizeof(text));
+	if (errno == EFBIG && getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < size)
+		return resoluto_fail(
+			err, -EFBIG,
+			"files may not become as large as %s (ulimit -f): a run needs sparse ones "
+			"of that size",
+			text);
 	if (errno == EFBIG)
 		return resoluto_fail(
 			err, -EFBIG,
