@@ -198,7 +198,7 @@ void run_done(struct run *run)
 	resoluto_outcome_done(&run->outcome);
 	observer_done(&run->observer);
 	resoluto_image_done(&run->image);
-	place_close(&run->place, run->options.keep_run);
+	place_close(&run->place, run->options.keep_run && run->was_launched);
 	options_plain_done(&run->plain);
 	strv_done(&run->file_env);
 	strv_done(&run->env);

@@ -436,6 +436,12 @@ def test_a_limit_of_file_sizes_is_told(sandbox):
     assert sandbox.runs() == []
 
 
+def test_a_run_that_never_was_is_not_kept(sandbox):
+    done = sandbox.run("run", "--keep", "--id", "never-was", "--image", "no-such-image", "--", "true")
+    assert done.returncode == 125, done.stderr
+    assert sandbox.runs() == []
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
 def test_what_the_scratch_disk_lost_is_told(sandbox, tmp_path):
     """The program sees nothing of it: the kernel in there writes its files out later."""
