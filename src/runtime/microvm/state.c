@@ -165,8 +165,9 @@ int run_state_reserve(int dirfd, uid_t uid, struct resoluto_err *err)
 	CLEANUP(fd_close) int fd = -1;
 	int r;
 
-	/* Of a boot before this one. */
+	/* Of a boot before this one, perhaps as another user: then nobody but us can replace them. */
 	(void) unlinkat(dirfd, STATE_SPARE, 0);
+	(void) unlinkat(dirfd, "state.json", 0);
 	fd = open_beneath(dirfd, STATE_SPARE, O_WRONLY | O_CREAT | O_EXCL, 0600);
 	r = fd < 0 ? fd : write_all(fd, zeros, sizeof(zeros));
 	if (r == 0 && uid && fchown(fd, uid, uid) < 0)

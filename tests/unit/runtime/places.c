@@ -170,6 +170,9 @@ static void the_last_state_has_its_place(void)
 	CHECK(read_file_at(dir.fd, "state.json", 1024, &text, NULL) == 0);
 	CHECK_STR(text.data, json);
 	CHECK(faccessat(dir.fd, STATE_SPARE, F_OK, 0) < 0);
+	/* Of another user, only we could replace it. */
+	CHECK(run_state_reserve(dir.fd, 0, NULL) == 0);
+	CHECK(faccessat(dir.fd, "state.json", F_OK, 0) < 0);
 	CHECK(rundir_remove(state_dir, "run-full", &dir, NULL) == 0);
 }
 
