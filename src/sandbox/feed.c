@@ -105,6 +105,19 @@ void feed_close(struct feed *feed)
 	*feed = FEED_NONE;
 }
 
+static void halt(struct feed *feed)
+{
+	(void) watch(feed, false, NULL);
+	feed->is_open = false;
+}
+
+void feed_again(struct feed *feed)
+{
+	/* Where only the end is left, that was told to the one that is gone. */
+	if (!feed->has_sent && (feed->fd >= 0 || feed->left > 0 || feed->is_at_end))
+		feed->is_open = true;
+}
+
 static bool is_readable(const struct feed *feed)
 {
 	struct pollfd watched = { .fd = feed->fd, .events = POLLIN };
@@ -131,16 +144,20 @@ static int refill(struct feed *feed, struct resoluto_err *err)
 }
 
 /* 1: go on.  0: nothing to do now.  The end of the sandbox is the driver's to notice, so a failure
- * to send only ends the feeding. */
+ * to send only ends the feeding; and what nobody took anything of is kept for the next one. */
 static int send_some(struct feed *feed, struct resoluto_runtime *runtime,
                      struct resoluto_handle *handle, size_t *budget)
 {
 	ssize_t n = runtime->ops->send_stdin(runtime, handle, feed->at, feed->left, NULL);
 
 	if (n < 0) {
-		stop(feed);
+		if (feed->has_sent)
+			stop(feed);
+		else
+			halt(feed);
 		return 0;
 	}
+	feed->has_sent = feed->has_sent || n > 0;
 	feed->at += n;
 	feed->left -= (size_t) n;
 	*budget -= (size_t) n < *budget ? (size_t) n : *budget;

@@ -27,6 +27,7 @@ struct feed {
 	bool is_at_end;   /* nothing more to read */
 	bool is_pollable; /* false: a regular file, always ready */
 	bool is_watched;  /* in epoll_fd */
+	bool has_sent;    /* a sandbox took something of it */
 	int epoll_fd;     /* borrowed: where fd is watched */
 	char *held;       /* owned: FEED_BYTES */
 	const char *at;   /* what is to be sent next, in held or in the caller's bytes */
@@ -39,6 +40,8 @@ struct feed {
 int feed_open(struct feed *feed, const struct resoluto_stdin *input, int epoll_fd,
               struct resoluto_err *err);
 void feed_close(struct feed *feed);
+/* The sandbox is gone and took nothing of it (has_sent): the next one gets all of it. */
+void feed_again(struct feed *feed);
 /* Send what the sandbox takes.  1: call again soon; 0: there is nothing to do until the descriptor is
  * readable or the sandbox takes more; negative: reading failed. */
 int feed_pump(struct feed *feed, struct resoluto_runtime *runtime, struct resoluto_handle *handle,

@@ -248,7 +248,7 @@ uint64_t run_dead_after_ms(const struct run *run)
 	return run->place.dead_after_ms ? run->place.dead_after_ms : RESOLUTO_FACADE_DEAD_AFTER_MS;
 }
 
-static int drive(struct run *run, struct resoluto_err *err)
+static int drive(struct run *run, uint64_t deadline_ms, struct resoluto_err *err)
 {
 	const struct resoluto_launch_spec spec = {
 		.struct_size = sizeof(spec),
@@ -259,7 +259,7 @@ static int drive(struct run *run, struct resoluto_err *err)
 		.resources = resources_of(run),
 		.conduit = run->place.conduit,
 		.store_prefix = run->place.prefix,
-		.deadline_ms = run->options.deadline_ms,
+		.deadline_ms = deadline_ms,
 		.has_stdin = run->options.input.kind != RESOLUTO_STDIN_NONE,
 		.outlives_caller = run->is_launch,
 		.dead_after_ms = run_dead_after_ms(run),
@@ -293,20 +293,32 @@ static int drive(struct run *run, struct resoluto_err *err)
 
 static bool did_not_boot(const struct run *run)
 {
-	return run->outcome.chunks == 0 && run->idle.stops.signo == 0 &&
+	return run->outcome.chunks == 0 && run->idle.stops.signo == 0 && !run->idle.feed.has_sent &&
 	       strcmp(run->outcome.reason, reason_name(REASON_BOOT_FAILED)) == 0;
+}
+
+/* What is left of it; 0: there is none. */
+static uint64_t deadline_left_ms(const struct run *run, uint64_t began_ms)
+{
+	const uint64_t deadline = run->options.deadline_ms, gone = clock_mono_ms() - began_ms;
+
+	if (deadline == 0)
+		return 0;
+	return gone < deadline ? deadline - gone : 1;
 }
 
 /* An emulated machine stands still in its boot once in many hundred times, before anything of the run has
  * happened: it is booted once more. */
 static int drive_once_more(struct run *run, struct resoluto_err *err)
 {
-	int r = drive(run, err);
+	const uint64_t began_ms = clock_mono_ms();
+	int r = drive(run, run->options.deadline_ms, err);
 
 	for (int attempt = 1; r >= 0 && attempt < BOOT_ATTEMPTS && did_not_boot(run); attempt++) {
 		resoluto_outcome_done(&run->outcome);
 		run->was_launched = false;
-		r = drive(run, err);
+		feed_again(&run->idle.feed);
+		r = drive(run, deadline_left_ms(run, began_ms), err);
 	}
 	return r;
 }

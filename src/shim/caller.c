@@ -13,14 +13,15 @@ void shim_tell_news(struct shim *shim)
 	shim->news = true;
 }
 
-/* Hints and credit are sums, not queues: a caller that does not read costs nothing. */
+/* Hints and credit are sums, not queues: a caller that does not read costs nothing.  No credit before there is a guest:
+ * what was sent to a machine that does not boot would be missing in the next one. */
 static int add_hints(struct shim *shim)
 {
 	struct buf *out = &shim->caller.out;
 	uint64_t room = FRAME_STDIN_CREDIT - shim->caller_credit - shim->stdin_bytes.len;
 	int r = 0;
 
-	if (room >= CREDIT_STEP) {
+	if (shim->demux.has_hello[DEMUX_CONTROL] && room >= CREDIT_STEP) {
 		r = frame_add_u32(out, FRAME_CREDIT, 0, (uint32_t) room);
 		shim->caller_credit += room;
 	}

@@ -35,7 +35,6 @@ void run_init(struct run *run, struct claim *claim)
 		.inotify_fd = -1,
 		.in = BUF_INIT(FRAME_MAX + RECEIVE_MAX),
 		.out = BUF_INIT(RUN_OUT_MAX),
-		.credit = FRAME_STDIN_CREDIT,
 	};
 }
 

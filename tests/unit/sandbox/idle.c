@@ -126,6 +126,39 @@ static void a_pipe_is_read_as_it_fills(void)
 	scripted_done(&scripted);
 }
 
+static void what_nobody_took_goes_to_the_next(void)
+{
+	struct scripted scripted;
+	struct idle idle;
+
+	scripted_init(&scripted);
+	scripted.is_deaf = true;
+	open_with(
+		&idle,
+		(struct resoluto_stdin){ .kind = RESOLUTO_STDIN_BYTES, .bytes = "all", .len = 3 });
+	CHECK(idle_run(&idle, &scripted.base, &handle, NULL) == 0 && idle_has_fed(&idle));
+	scripted.is_deaf = false;
+	feed_again(&idle.feed);
+	CHECK(idle_run(&idle, &scripted.base, &handle, NULL) == 0);
+	CHECK(scripted.stdin_bytes == 3 && scripted.closes == 1 && idle_has_fed(&idle));
+	/* Once somebody took something of it, it is gone. */
+	feed_again(&idle.feed);
+	CHECK(idle_has_fed(&idle));
+	idle_close(&idle);
+	/* Only its end. */
+	open_with(&idle, (struct resoluto_stdin){ .kind = RESOLUTO_STDIN_BYTES });
+	CHECK(idle_run(&idle, &scripted.base, &handle, NULL) == 0 && scripted.closes == 2);
+	feed_again(&idle.feed);
+	CHECK(idle_run(&idle, &scripted.base, &handle, NULL) == 0 && scripted.closes == 3);
+	idle_close(&idle);
+	/* Where there is none, there is none. */
+	open_with(&idle, (struct resoluto_stdin){ .kind = RESOLUTO_STDIN_NONE });
+	feed_again(&idle.feed);
+	CHECK(idle_has_fed(&idle));
+	idle_close(&idle);
+	scripted_done(&scripted);
+}
+
 static void a_program_that_does_not_read_ends_the_feeding(void)
 {
 	struct scripted scripted;
@@ -405,6 +438,7 @@ int main(void)
 	RUN(bytes_are_fed_within_the_room_there_is);
 	RUN(no_bytes_are_an_end);
 	RUN(a_pipe_is_read_as_it_fills);
+	RUN(what_nobody_took_goes_to_the_next);
 	RUN(a_program_that_does_not_read_ends_the_feeding);
 	RUN(sockets_work_too);
 	RUN(a_gibibyte_goes_through_in_bounded_memory);
