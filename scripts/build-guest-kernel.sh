@@ -33,6 +33,7 @@ usage() {
 	  --archive FILE          also pack what a release needs: kernel, configuration, log, licence, how to rebuild
 	  --force                 build although it is there
 	  --check                 build nothing: exit code 0 if what OUTDIR has is whole and up to date, else 1
+	  --serves                the same, but it may be of an older source or compiler
 	EOF
 }
 
@@ -42,6 +43,7 @@ source=
 archive=
 force=
 check=
+serves=
 
 parse_arguments() {
 	while [ $# -gt 0 ]; do
@@ -49,6 +51,7 @@ parse_arguments() {
 		--*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}"; continue ;;
 		--force) force=1; shift; continue ;;
 		--check) check=1; shift; continue ;;
+		--serves) check=1 serves=1; shift; continue ;;
 		--help | -h) usage; exit 0 ;;
 		--arch | --source | --archive) [ $# -ge 2 ] || misuse "$1 needs a value" ;;
 		-*) misuse "$1 is no option" ;;
@@ -171,7 +174,13 @@ recorded() { # source|compiler|linker
 what_is_stale() {
 	[ -e "$outdir/VERSION" ] || { echo "$outdir has no kernel"; return; }
 	kernel_dir_is_whole "$outdir" || { echo "what $outdir has is not what was put there (SHA256SUMS)"; return; }
-	[ "$inputs" = "$(cat "$outdir/INPUTS" 2>/dev/null)" ] || echo "$outdir was made of something else (INPUTS)"
+	[ "$(inputs_that_count <<<"$inputs")" = "$(inputs_that_count 2>/dev/null <"$outdir/INPUTS")" ] ||
+		echo "$outdir was made of something else (INPUTS)"
+}
+
+# The distribution's parts may be older where only newer ones are there and cannot be used.
+inputs_that_count() {
+	if [ -n "$serves" ]; then grep -vE '^(source|compiler|linker) '; else cat; fi
 }
 
 # --- before it starts ---

@@ -269,6 +269,12 @@ built_kernel_is_there() {
 	bash "$here/scripts/build-guest-kernel.sh" "$cache/kernel/built" --check >>"$STEP_LOG" 2>&1
 }
 
+# After a build that failed: the one that is there is ours, of an older source or compiler of the distribution.
+older_kernel_serves() {
+	bash "$here/scripts/build-guest-kernel.sh" "$cache/kernel/built" --serves >>"$STEP_LOG" 2>&1 || return
+	say "    note: a newer one could not be built (the reason stands above), so the one that is there goes on serving"
+}
+
 # It tells by itself how far it is.  Not in the foreground, so that who stops us stops it, too.
 build_kernel() {
 	local rc=0
@@ -419,7 +425,7 @@ bring_up_best() {
 			distro_is_up=1
 			[ "$chosen" != kvm ] || [ "$accel" != auto ] || kvm_is_recorded=1
 		fi
-		if ! build_kernel; then
+		if ! build_kernel && ! older_kernel_serves; then
 			[ -n "$distro_is_up" ] || use_distro_kernel
 			warn_about_kernel "it could not be built"
 			return 0
@@ -474,7 +480,10 @@ main() {
 	image_name=resoluto-sandbox-base:$version
 	case "$kernel" in
 	'') bring_up_best ;;
-	built) build_kernel || die "--kernel built: the kernel could not be built"; bring_up built ;;
+	built)
+		build_kernel || older_kernel_serves || die "--kernel built: the kernel could not be built"
+		bring_up built
+		;;
 	distro) provision_distro_kernel; bring_up distro ;;
 	*) bring_up_file ;;
 	esac

@@ -484,6 +484,20 @@ def test_without_the_built_kernel_the_distributions_serves_and_that_is_said(up, 
     assert recorded["RESOLUTO_LOCAL_MACHINE"] == (tmp_path / "cache/kernel/distro/MACHINE").read_text().strip()
 
 
+def test_a_kernel_of_an_older_compiler_serves_where_none_can_be_built(up, machine, tmp_path):
+    arguments, env = machine
+    folder = tmp_path / "cache/kernel/built"
+    shutil.copytree(built(), folder)
+    inputs, sums = folder / "INPUTS", folder / "SHA256SUMS"
+    inputs.write_text(re.sub("(?m)^compiler .*$", "compiler gcc 1", inputs.read_text()))
+    digest = hashlib.sha256(inputs.read_bytes()).hexdigest()
+    sums.write_text(re.sub("(?m)^[0-9a-f]+(  INPUTS)$", rf"{digest}\1", sums.read_text()))
+    done = up(*arguments, PATH=without_source(tmp_path / "bin"), **env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "the one that is there goes on serving" in done.stdout and "WARNING" not in done.stderr, done.stderr
+    assert settings(tmp_path / "local.env")["RESOLUTO_LOCAL_KERNEL"] == str(folder / "vmlinux")
+
+
 def test_the_built_kernel_on_request_is_built_or_nothing_changes(up, machine, tmp_path):
     arguments, env = machine
     (tmp_path / "local.env").write_text("RESOLUTO_LOCAL_ACCEL=tcg\n")
