@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "guest/job.h"
+#include "wire/chunk_writer.h"
 #include "wire/contract.h"
 #include "wire/glob.h"
 #include "wire/keys.h"
@@ -218,10 +219,25 @@ static int take_egress(const json_t *root, struct job *job, struct resoluto_err 
 	return r;
 }
 
+static int take_heartbeat(const json_t *root, struct job *job, struct resoluto_err *err)
+{
+	const json_t *heartbeat = json_object_get(root, "heartbeat_ms");
+	const json_int_t ms = json_integer_value(heartbeat);
+
+	if (heartbeat && (ms < CHUNK_HEARTBEAT_MIN_MS || ms > CHUNK_HEARTBEAT_MS))
+		return resoluto_fail(err, -EINVAL, "heartbeat_ms is not a number from %d to %d",
+		                     CHUNK_HEARTBEAT_MIN_MS, CHUNK_HEARTBEAT_MS);
+	job->heartbeat_ms = (uint64_t) ms;
+	return 0;
+}
+
 static int take_flags(const json_t *root, struct job *job, struct resoluto_err *err)
 {
 	const json_t *redact = json_object_get(root, "redact");
+	const int r = take_heartbeat(root, job, err);
 
+	if (r < 0)
+		return r;
 	job->has_stdin = json_is_true(json_object_get(root, "stdin"));
 	job->has_scratch = json_is_true(json_object_get(root, "scratch"));
 	job->has_inbox = json_is_true(json_object_get(root, "inbox"));

@@ -31,6 +31,7 @@ struct job {
 	char *boot_ids;      /* NULL: the host did not say */
 	char *image_version; /* NULL: the image does not carry the runner */
 	uint64_t drain_timeout_ms;
+	uint64_t heartbeat_ms; /* 0: CHUNK_HEARTBEAT_MS */
 	bool has_stdin, has_scratch, has_inbox, redacts_patterns, has_object_store;
 	bool has_egress;
 	struct egress_policy egress;                /* only to answer names: the host decides */

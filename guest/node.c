@@ -660,8 +660,7 @@ static int node_init(struct node *node, struct channel *channel, struct root *ro
 	                 &node->redactor);
 	if (r < 0)
 		return resoluto_fail(err, r, "prepare the redaction");
-	r = report_init(&node->report, node->ship, job->run_id ? job->run_id : "",
-	                job->has_object_store, first_span, err);
+	r = report_init(&node->report, node->ship, job, first_span, err);
 	node->report.redactor = node->redactor;
 	(void) json_object_set_new(node->timings, "boot",
 	                           json_integer((json_int_t) node->step_began_ms));

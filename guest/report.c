@@ -56,7 +56,7 @@ static int put_chunk(void *ctx, const char *key, const void *bytes, size_t len)
 	return 0;
 }
 
-int report_init(struct report *report, struct ship *ship, const char *run_id, bool has_object_store,
+int report_init(struct report *report, struct ship *ship, const struct job *job,
                 uint64_t first_span, struct resoluto_err *err)
 {
 	int r;
@@ -66,12 +66,14 @@ int report_init(struct report *report, struct ship *ship, const char *run_id, bo
 		.chunk = BUF_INIT(REPORT_CHUNK_MAX),
 		.next_span = first_span,
 	};
-	r = chunk_writer_new(&(struct chunk_writer_options){ .run_id = run_id,
-	                                                     .object_store = has_object_store,
-	                                                     .put = put_chunk,
-	                                                     .ctx = report,
-	                                                     .now_ms = clock_mono_ms() },
-	                     &report->writer);
+	r = chunk_writer_new(
+		&(struct chunk_writer_options){ .run_id = job->run_id ? job->run_id : "",
+	                                        .object_store = job->has_object_store,
+	                                        .heartbeat_ms = job->heartbeat_ms,
+	                                        .put = put_chunk,
+	                                        .ctx = report,
+	                                        .now_ms = clock_mono_ms() },
+		&report->writer);
 	return r < 0 ? resoluto_fail(err, r, "make room for events") : 0;
 }
 

@@ -10,6 +10,7 @@
 
 #include <stdarg.h>
 
+#include "guest/job.h"
 #include "guest/ship.h"
 #include "wire/chunk_writer.h"
 #include "wire/keys.h"
@@ -35,8 +36,8 @@ struct report_span {
 	const char *kind;
 };
 
-/* run_id is borrowed for the report's life; first_span is random. */
-int report_init(struct report *report, struct ship *ship, const char *run_id, bool has_object_store,
+/* The job is borrowed for the report's life; first_span is random. */
+int report_init(struct report *report, struct ship *ship, const struct job *job,
                 uint64_t first_span, struct resoluto_err *err);
 void report_done(struct report *report);
 

@@ -60,9 +60,11 @@ static uint64_t refill_interval_ms(const struct chunk_writer *writer)
 
 static uint64_t heartbeat_due_ms(const struct chunk_writer *writer)
 {
-	uint64_t interval = refill_interval_ms(writer); /* late in a run heartbeats are rare too */
+	const uint64_t wanted = writer->options.heartbeat_ms, interval = refill_interval_ms(writer),
+		       heartbeat = wanted ? wanted : CHUNK_HEARTBEAT_MS;
 
-	return writer->active_ms + (interval > CHUNK_HEARTBEAT_MS ? interval : CHUNK_HEARTBEAT_MS);
+	/* Late in a run heartbeats are rare too. */
+	return writer->active_ms + (interval > heartbeat ? interval : heartbeat);
 }
 
 static void refill(struct chunk_writer *writer, uint64_t now_ms)

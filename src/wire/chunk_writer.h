@@ -23,14 +23,16 @@ enum {
 	CHUNK_LATE_MS = 60 * 1000,
 	CHUNK_LATE_NUMBER = 500000,
 	CHUNK_HEARTBEAT_MS = 30 * 1000,
+	CHUNK_HEARTBEAT_MIN_MS = 100,
 	CHUNK_RETRY_MS = 500,
 };
 
 struct chunk_writer;
 
 struct chunk_writer_options {
-	const char *run_id; /* borrowed for the life of the writer */
-	bool object_store;  /* the slower refill */
+	const char *run_id;    /* borrowed for the life of the writer */
+	bool object_store;     /* the slower refill */
+	uint64_t heartbeat_ms; /* 0: CHUNK_HEARTBEAT_MS */
 	/* Store one chunk whole; key is "events-NNNNNN.jsonl".  0 or a negative errno value, which the
 	 * call that shipped returns; the chunk stays, and is tried again when more must go out, by a
 	 * flush, and by a tick once CHUNK_RETRY_MS have passed. */

@@ -430,6 +430,11 @@ def test_what_the_hook_left_running_ends_where_the_program_cannot_start(sandbox,
     assert (tmp_path / "beat").stat().st_size > 0
 
 
+def test_a_quiet_program_is_no_silent_sandbox(sandbox):
+    done = sandbox.run("run", "--dead-after", "4s", "--", "sleep", "9")
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_a_limit_of_file_sizes_is_told(sandbox):
     done = sandbox.run("run", "--", "true", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2**34, 2**34)))
     check_failed(done, 125, "ulimit -f")

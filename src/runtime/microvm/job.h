@@ -4,6 +4,7 @@
 /* job.h - the JOB message (docs/design/channel.md) of a launch spec.  Pure. */
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/buf.h"
 #include "resoluto/err.h"
@@ -13,7 +14,8 @@ struct job {
 	const char *host_boot_id; /* becomes RESOLUTO_HOST_BOOT_IDS unless env has it */
 	bool has_stdin;
 	bool has_scratch;
-	bool has_inbox; /* archives are on the inbox disk */
+	bool has_inbox;        /* archives are on the inbox disk */
+	uint64_t heartbeat_ms; /* the longest silence of a guest that lives; 0: its own */
 	bool has_egress;
 	const char *const *egress_allow; /* patterns */
 	bool egress_learn, egress_wide;

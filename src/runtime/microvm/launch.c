@@ -36,6 +36,7 @@
 #include "runtime/microvm/run.h"
 #include "runtime/microvm/shim_config.h"
 #include "runtime/microvm/tsc.h"
+#include "wire/chunk_writer.h"
 
 #define PROVISION "run scripts/local-backend-up.sh"
 
@@ -255,6 +256,16 @@ static int fill_config(struct microvm *microvm, const struct resoluto_launch_spe
 	return r < 0 ? r : check_tsc(microvm, config, err);
 }
 
+/* Three of them before a silent sandbox is given up; 0: the guest's own come often enough. */
+static uint64_t heartbeat_ms(uint64_t dead_after_ms)
+{
+	const uint64_t third = dead_after_ms / 3;
+
+	if (dead_after_ms == 0 || third >= CHUNK_HEARTBEAT_MS)
+		return 0;
+	return third > CHUNK_HEARTBEAT_MIN_MS ? third : CHUNK_HEARTBEAT_MIN_MS;
+}
+
 static int make_job(const struct resoluto_launch_spec *spec, const struct shim_config *config,
                     struct files *files, struct resoluto_err *err)
 {
@@ -264,6 +275,7 @@ static int make_job(const struct resoluto_launch_spec *spec, const struct shim_c
 		.host_boot_id = config->host_boot_id,
 		.has_stdin = spec->has_stdin,
 		.has_scratch = config->has_scratch,
+		.heartbeat_ms = heartbeat_ms(spec->dead_after_ms),
 		.has_egress = config->has_net,
 		.egress_allow = spec->egress_allow,
 		.egress_learn = spec->egress_learn,

@@ -87,7 +87,8 @@ static void all_of_it_is_read(void)
 {
 	CLEANUP(job_done)
 	struct job job = parse(
-		"{\"schema\":1,\"stdin\":true,\"scratch\":true,\"inbox\":true,\"redact\":[\"s1\","
+		"{\"schema\":1,\"stdin\":true,\"scratch\":true,\"inbox\":true,\"heartbeat_ms\":333,"
+		"\"redact\":[\"s1\","
 		"\"s2\"],\"env\":{"
 		"\"RESOLUTO_RUN_ID\":\"r\",\"RESOLUTO_NODE_ID\":\"n\","
 		"\"RESOLUTO_WORKLOAD_ARGV\":\"[\\\"sh\\\", \\\"-c\\\", \\\"\\\\u00e9\\\"]\","
@@ -112,7 +113,7 @@ static void all_of_it_is_read(void)
 	CHECK(job.probe_port == 443 && job.drain_timeout_ms == 0);
 	CHECK(job.has_stdin && job.has_scratch && job.has_inbox && !job.redacts_patterns &&
 	      job.has_object_store);
-	CHECK(job.redact.count == 2);
+	CHECK(job.redact.count == 2 && job.heartbeat_ms == 333);
 	CHECK_STR(job.boot_ids, "x");
 	CHECK_STR(job.image_version, "0.1.0");
 }
@@ -161,6 +162,12 @@ static void what_does_not_fit(void)
 	refuse(ENV(",\"RESOLUTO_DRAIN_TIMEOUT_MS\":\"1s\""), "RESOLUTO_DRAIN_TIMEOUT_MS");
 	/* The host says it first: it must know the limit. */
 	CHECK((int) JOB_DRAIN_MAX_MS == (int) RESOLUTO_DRAIN_TIMEOUT_MAX_MS);
+	refuse("{\"schema\":1,\"heartbeat_ms\":99,\"env\":{\"RESOLUTO_RUN_ID\":\"r\","
+	       "\"RESOLUTO_WORKLOAD_ARGV\":\"[\\\"x\\\"]\"}}",
+	       "heartbeat_ms");
+	refuse("{\"schema\":1,\"heartbeat_ms\":\"333\",\"env\":{\"RESOLUTO_RUN_ID\":\"r\","
+	       "\"RESOLUTO_WORKLOAD_ARGV\":\"[\\\"x\\\"]\"}}",
+	       "heartbeat_ms");
 	refuse(ENV(",\"N\":1"), "not a string");
 	refuse(ENV(",\"A=B\":\"1\""), "name of a variable");
 	refuse(ENV(",\"\":\"1\""), "name of a variable");

@@ -149,8 +149,9 @@ static void a_job_names_egress_only_where_there_is_some(void)
 	const json_t *egress;
 
 	CHECK(job_write(&(struct job){ .host_boot_id = BOOT_ID }, &without, NULL) == 0);
-	CHECK(!strstr(without.data, "egress"));
+	CHECK(!strstr(without.data, "egress") && !strstr(without.data, "heartbeat"));
 	CHECK(job_write(&(struct job){ .host_boot_id = BOOT_ID,
+	                               .heartbeat_ms = 333,
 	                               .has_egress = true,
 	                               .egress_allow = patterns,
 	                               .egress_wide = true },
@@ -158,6 +159,7 @@ static void a_job_names_egress_only_where_there_is_some(void)
 	root = json_loadb(with.data, with.len, 0, NULL);
 	egress = json_object_get(root, "egress");
 	CHECK(json_array_size(json_object_get(egress, "patterns")) == 1);
+	CHECK(json_integer_value(json_object_get(root, "heartbeat_ms")) == 333);
 	CHECK(json_is_true(json_object_get(egress, "wide")));
 	CHECK(json_is_false(json_object_get(egress, "learn")));
 }

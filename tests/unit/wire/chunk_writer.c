@@ -201,6 +201,22 @@ static void quiet_gives_a_heartbeat(void)
 	CHECK(chunk_writer_due_ms(writer, 50000) == 50000 + CHUNK_HEARTBEAT_MS);
 }
 
+static void a_heartbeat_comes_sooner_if_asked_for(void)
+{
+	CLEANUP(store_done) struct store store = STORE_INIT;
+	CLEANUP(chunk_writer_free) struct chunk_writer *writer = NULL;
+	const struct chunk_writer_options options = { .run_id = "run-7",
+		                                      .heartbeat_ms = 2000,
+		                                      .put = store_put,
+		                                      .ctx = &store,
+		                                      .now_ms = 1000 };
+
+	CHECK(chunk_writer_new(&options, &writer) == 0);
+	CHECK(chunk_writer_due_ms(writer, 1000) == 3000);
+	CHECK(chunk_writer_tick(writer, 2999, 1) == 0 && store.puts == 0);
+	CHECK(chunk_writer_tick(writer, 3000, 1) == 0 && store.puts == 1);
+}
+
 static void heartbeats_need_no_token(void)
 {
 	CLEANUP(store_done) struct store store = STORE_INIT;
@@ -422,6 +438,7 @@ int main(void)
 	RUN(full_chunks_go_out_at_once);
 	RUN(one_large_event_is_a_chunk_of_its_own);
 	RUN(quiet_gives_a_heartbeat);
+	RUN(a_heartbeat_comes_sooner_if_asked_for);
 	RUN(heartbeats_need_no_token);
 	RUN(a_failed_put_is_tried_again);
 	RUN(a_full_writer_refuses_and_loses_nothing);
