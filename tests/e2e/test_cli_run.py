@@ -423,11 +423,13 @@ def test_input_waits_behind_the_setup_hook(sandbox, tmp_path):
     assert (done.returncode, done.stdout) == (0, lines), done.stderr
 
 
-def test_what_the_hook_left_running_ends_where_the_program_cannot_start(sandbox, tmp_path):
-    done = sandbox.run("run", "--workspace", tmp_path, "--output", "beat", "--setup",
-                       "(while :; do echo x >> beat; done) & sleep 0.2", "--", "no-such-program")
+def test_what_the_hook_left_running_ends_where_the_program_cannot_start(sandbox):
+    done = sandbox.run("run", "--keep", "--id", "hook-left", "--setup", "sleep 1000 >/dev/null 2>&1 & echo $! >/tmp/pid",
+                       "--cleanup", "kill -0 $(cat /tmp/pid) && echo alive; echo done", "--", "no-such-program")
     check_failed(done, 127, "no-such-program")
-    assert (tmp_path / "beat").stat().st_size > 0
+    events = "".join(path.read_text() for path in (sandbox.state / "runs/hook-left").rglob("events-*"))
+    assert sandbox.run("rm", "hook-left").returncode == 0
+    assert '"line":"done"' in events and '"line":"alive"' not in events, events
 
 
 def test_a_quiet_program_is_no_silent_sandbox(sandbox):
@@ -447,14 +449,24 @@ def test_a_run_that_never_was_is_not_kept(sandbox):
     assert sandbox.runs() == []
 
 
+LOSE = """
+import os
+with open("/tmp/big", "wb") as big:
+    for i in range(300):
+        big.write(bytes([i % 251]) * 2**20)
+os.sync()
+os.unlink("/tmp/big")
+os.sync()
+"""
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file system")
 def test_what_the_scratch_disk_lost_is_told(sandbox, tmp_path):
-    """The program sees nothing of it: the kernel in there writes its files out later."""
-    done, _ = in_small_places(sandbox, 96, {"RESOLUTO_STATE_DIR": tmp_path}, [
-        "run", "--json", "--memory", "256Mi", "--disk", "1Gi", "--",
-        *python("f = open('/tmp/big', 'wb')\nfor i in range(300): f.write(bytes([i % 251]) * 2**20)")])
+    """The program hears nothing of it: files are written out later.  The space is there again at its end."""
+    done, _ = in_small_places(sandbox, 96, {"RESOLUTO_STATE_DIR": tmp_path},
+                              ["run", "--json", "--disk", "1Gi", "--", *python(LOSE)])
     result = json.loads(done.stdout)
-    assert not result["ok"] and result["reason"] in ("guest-disk-full", "store-full"), result
+    assert (result["ok"], result["exit_code"], result["reason"]) == (False, 125, "guest-disk-full"), result
 
 
 COUNT_SIZES = """
