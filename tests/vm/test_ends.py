@@ -199,10 +199,10 @@ def test_a_machine_whose_first_boot_hangs_runs_its_program(sandbox, tmp_path):
     initrd.symlink_to(hangs["RESOLUTO_LOCAL_INITRD"])
     works.symlink_to(kernel["RESOLUTO_LOCAL_INITRD"])
     boots = Boots(tmp_path / "boots", meanwhile=f"[ ! -L {works} ] || mv {works} {initrd}")
-    done = sandbox.run("run", "--id", "run-mend", "--", "echo", "up",
+    done = sandbox.run("run", "--id", "run-mend", "-i", "--", "cat", input=b"all of it\n",
                        env={**kernel, **boots.env, "RESOLUTO_LOCAL_INITRD": str(initrd),
                             "RESOLUTO_LOCAL_BOOT_LIMIT": "30s"})
-    assert (done.returncode, done.stdout) == (0, b"up\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, b"all of it\n"), done.stderr
     assert boots.number() == 2
     assert sandbox.runs() == [] and sandbox.processes.qemu_of("run-mend") == []
 
