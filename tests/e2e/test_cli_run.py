@@ -433,7 +433,7 @@ def test_what_the_hook_left_running_ends_where_the_program_cannot_start(sandbox)
 
 
 def test_a_quiet_program_is_no_silent_sandbox(sandbox):
-    done = sandbox.run("run", "--dead-after", "4s", "--", "sleep", "9")
+    done = sandbox.run("run", "--dead-after", "10s", "--", "sleep", "24")
     assert (done.returncode, done.stderr) == (0, b"")
 
 
