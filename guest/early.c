@@ -103,9 +103,12 @@ static void await_kernel(void)
 /* A disk stands in sysfs some steps before it can be opened. */
 static bool is_ready(const char *disk)
 {
-	CLEANUP(fd_close) int fd = disk[0] ? open(disk, O_RDONLY | O_CLOEXEC) : -1;
+	CLEANUP(fd_close) int fd = -1;
 
-	return !disk[0] || fd >= 0;
+	if (!disk[0])
+		return true;
+	fd = open(disk, O_RDONLY | O_CLOEXEC);
+	return fd >= 0;
 }
 
 static bool find_disks(struct disks *ret_disks)

@@ -174,6 +174,7 @@ recorded() { # source|compiler|linker
 what_is_stale() {
 	[ -e "$outdir/VERSION" ] || { echo "$outdir has no kernel"; return; }
 	kernel_dir_is_whole "$outdir" || { echo "what $outdir has is not what was put there (SHA256SUMS)"; return; }
+	# A kernel that does not say what it was made of was made of something else.
 	[ "$(inputs_that_count <<<"$inputs")" = "$(inputs_that_count 2>/dev/null <"$outdir/INPUTS")" ] ||
 		echo "$outdir was made of something else (INPUTS)"
 }

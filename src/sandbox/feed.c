@@ -87,11 +87,16 @@ int feed_open(struct feed *feed, const struct resoluto_stdin *input, int epoll_f
 	return r;
 }
 
-/* Whoever reads the other end of a pipe sees that nobody reads this one any more, if it was ours. */
-static void stop(struct feed *feed)
+static void halt(struct feed *feed)
 {
 	(void) watch(feed, false, NULL);
 	feed->is_open = false;
+}
+
+/* Whoever reads the other end of a pipe sees that nobody reads this one any more, if it was ours. */
+static void stop(struct feed *feed)
+{
+	halt(feed);
 	feed->left = 0;
 	if (feed->owns_fd)
 		fd_close(&feed->fd);
@@ -103,12 +108,6 @@ void feed_close(struct feed *feed)
 	stop(feed);
 	free(feed->held);
 	*feed = FEED_NONE;
-}
-
-static void halt(struct feed *feed)
-{
-	(void) watch(feed, false, NULL);
-	feed->is_open = false;
 }
 
 void feed_again(struct feed *feed)

@@ -417,7 +417,8 @@ def test_hooks(sandbox, tmp_path):
     check_failed(done, 125, "setup-failed")
 
 
-def test_input_waits_behind_the_setup_hook(sandbox, tmp_path):
+def test_input_waits_behind_the_setup_hook(sandbox):
+    """The hook stays for a moment in which input can come: nobody tells it that some has."""
     lines = b"".join(b"%d\n" % i for i in range(100000))
     done = sandbox.run("run", "-i", "--setup", "cat; sleep 0.3", "--", "cat", input=lines)
     assert (done.returncode, done.stdout) == (0, lines), done.stderr

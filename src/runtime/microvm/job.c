@@ -71,10 +71,9 @@ int job_write(const struct job *job, struct buf *ret_json, struct resoluto_err *
 	                 "scratch", job->has_scratch, "inbox", job->has_inbox, "redact");
 	if (!root)
 		return resoluto_fail(err, -ENOMEM, "write the job");
-	if (job->heartbeat_ms)
-		r = json_object_set_new(root, "heartbeat_ms",
-		                        json_integer((json_int_t) job->heartbeat_ms));
-	if (r < 0)
+	if (job->heartbeat_ms &&
+	    json_object_set_new(root, "heartbeat_ms",
+	                        json_integer((json_int_t) job->heartbeat_ms)) < 0)
 		return resoluto_fail(err, -ENOMEM, "write the job");
 	r = job->has_egress ? add_egress(root, job) : 0;
 	if (r < 0)
