@@ -101,6 +101,7 @@ static void a_hint_heard_while_stdin_is_sent_still_wakes(void)
 	/* Nothing is taken before there is a guest: it may have to be booted once more. */
 	CHECK(caller.runtime->ops->send_stdin(caller.runtime, &caller.handle, "x", 1, NULL) == 0);
 	shim_says(&caller, FRAME_CREDIT, 1);
+	shim_says(&caller, FRAME_NEWS, 0);
 	CHECK(caller.runtime->ops->send_stdin(caller.runtime, &caller.handle, "x", 1, NULL) == 1);
 	CHECK(wait_returns_early(&caller, LONG_MS));
 	CHECK(!wait_returns_early(&caller, 1));
