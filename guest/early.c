@@ -17,7 +17,7 @@ static const char program[] = "/early", state_path[] = "/early.state";
 /* The kernel makes it when sockets and the loopback device are there.  File systems of disks come later, before the disks. */
 static const char go_path[] = "/early.go";
 
-static const struct timespec look_again = { .tv_nsec = 300 * 1000 };
+static const struct timespec look_again = { .tv_nsec = 1000 * 1000 };
 
 /* --- the file between the two --- */
 
@@ -139,7 +139,7 @@ static int make_all(struct early *early, struct resoluto_err *err)
 	struct disks disks;
 	int r = init_mount_early(err);
 
-	if (r == 0)
+	if (r >= 0)
 		r = mount_views(err);
 	if (r < 0)
 		return r;

@@ -18,6 +18,8 @@
 #include "guest/init.h"
 
 static const char modules_dir[] = "/modules";
+/* In the last file system of init_mount_early(). */
+static const char last_mounted[] = "/sys/fs/cgroup/cgroup.procs";
 
 int init_mount_early(struct resoluto_err *err)
 {
@@ -28,12 +30,16 @@ int init_mount_early(struct resoluto_err *err)
 		{ "proc", "/proc", "CONFIG_PROC_FS", MS_NOSUID | MS_NODEV | MS_NOEXEC },
 		{ "sysfs", "/sys", "CONFIG_SYSFS", MS_NOSUID | MS_NODEV | MS_NOEXEC },
 		{ "devtmpfs", "/dev", "CONFIG_DEVTMPFS", MS_NOSUID | MS_NOEXEC },
+		/* last_mounted is in here. */
 		{ "cgroup2", "/sys/fs/cgroup", "CONFIG_CGROUPS", MS_NOSUID | MS_NODEV | MS_NOEXEC },
 	};
 
 	/* Everybody's by default, where it is a tmpfs: and the kernel starts programs out of it. */
 	if (chmod("/", 0755) < 0)
 		return resoluto_fail(err, -errno, "take the initramfs for root");
+	/* The last of them is there: /early was. */
+	if (access(last_mounted, F_OK) == 0)
+		return 1;
 	for (size_t i = 0; i < sizeof(mounts) / sizeof(mounts[0]); i++) {
 		/* EBUSY: a kernel that mounts devtmpfs by itself did. */
 		int r = mount(mounts[i].type, mounts[i].target, mounts[i].type, mounts[i].flags,

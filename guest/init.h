@@ -10,7 +10,7 @@
 
 #include "resoluto/err.h"
 
-/* proc, sysfs, devtmpfs and cgroup2 of the initramfs. */
+/* proc, sysfs, devtmpfs and cgroup2 of the initramfs.  1: they were there, since /early was. */
 int init_mount_early(struct resoluto_err *err);
 
 /* The files of /modules, in the order of their names, which is that of their needs.  No /modules: all is built

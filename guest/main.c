@@ -85,18 +85,19 @@ static int check_kernel(struct resoluto_err *err)
 	return root < 0 ? resoluto_fail(err, -errno, "open /") : kernel_check(root, err);
 }
 
-/* The root is made while the runner speaks with the host. */
+/* The root is made while the runner speaks with the host.  Where /early makes it, the host is asked first. */
 static int boot(struct root *root, struct channel *channel, struct resoluto_err *err)
 {
-	int r = init_mount_early(err);
+	const int mounted = init_mount_early(err);
+	int r = mounted < 0 ? mounted : init_load_modules(err);
 
-	if (r == 0)
-		r = init_load_modules(err);
-	if (r == 0)
+	if (r == 0 && mounted == 0)
 		r = root_begin(root, err);
 	if (r == 0)
 		r = check_kernel(err);
-	return r < 0 ? r : open_channel(channel, err);
+	if (r == 0)
+		r = open_channel(channel, err);
+	return r < 0 || mounted == 0 ? r : root_begin(root, err);
 }
 
 static int run(struct resoluto_err *err)

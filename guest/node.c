@@ -40,8 +40,11 @@ struct node {
 	struct clock_sync clock;
 	struct egress egress;
 	struct canary canary;
+	struct report_span canary_span;
 	bool canary_passed;
-	int place_code; /* of making the program's root, with its words */
+	double canary_untold; /* seconds since the epoch: when it was through, and is not told yet; 0: it is */
+	int canary_code; /* of telling it */
+	int place_code;  /* of making the program's root, with its words */
 	struct resoluto_err place_err;
 	bool is_ready;              /* root, user and workspace are there */
 	char boot_id[BOOT_ID_SIZE]; /* of this kernel; "" before it was read */
@@ -227,6 +230,17 @@ static int report_canary(struct node *node, const struct report_span *span)
 	return r < 0 ? r : report_close(&node->report, span, node->canary_passed);
 }
 
+/* What came of it, once: as late as its place among the events allows, since the program may run meanwhile. */
+static int tell_canary(struct node *node)
+{
+	if (node->canary_untold == 0)
+		return node->canary_code;
+	node->report.told_late = node->canary_untold;
+	node->canary_code = report_canary(node, &node->canary_span);
+	node->report.told_late = node->canary_untold = 0;
+	return node->canary_code;
+}
+
 static void refuse_canary(struct node *node)
 {
 	const struct canary *canary = &node->canary;
@@ -246,8 +260,7 @@ static void refuse_canary(struct node *node)
 static int run_canary(struct node *node, struct resoluto_err *err)
 {
 	enum canary_verdict verdict = CANARY_FAILED;
-	struct report_span span;
-	int r = report_open(&node->report, "egress_canary", &node->span, &span);
+	int r = report_open(&node->report, "egress_canary", &node->span, &node->canary_span);
 
 	node->canary.external.name = "external";
 	node->canary.metadata.name = "metadata";
@@ -258,7 +271,8 @@ static int run_canary(struct node *node, struct resoluto_err *err)
 	node->canary_passed = verdict == CANARY_PASSED;
 	if (!node->canary_passed)
 		refuse_canary(node);
-	return report_canary(node, &span);
+	node->canary_untold = clock_wall();
+	return 0;
 }
 
 /* Without it nothing is lost but what was allowed: but then it was asked for, and the run is refused. */
@@ -308,6 +322,9 @@ static int stage(struct node *node)
 	node->is_ready = true;
 	if (!node->job->has_inbox)
 		return 0;
+	r = tell_canary(node);
+	if (r < 0)
+		return r;
 	r = inputs_unpack(root->inbox_disk, root->workspace, &root->user, staging_goes_on, node,
 	                  &inputs, &err);
 	fd_close(&root->inbox_disk);
@@ -319,6 +336,60 @@ static int stage(struct node *node)
 	                   "staged %u archive%s: %llu entries, %llu bytes", inputs.archives,
 	                   inputs.archives == 1 ? "" : "s", (unsigned long long) inputs.members,
 	                   (unsigned long long) inputs.bytes);
+}
+
+/* --- the result --- */
+
+/* NULL: there are none. */
+static json_t *warnings_of(const struct node *node)
+{
+	static const char lost[] = "egress-lost: the process in the sandbox that answers names "
+				   "and carries connections ended before the run did";
+	const char *clock = node->clock.warning;
+
+	if (clock[0])
+		return node->egress.is_lost ? json_pack("[ss]", clock, lost)
+		                            : json_pack("[s]", clock);
+	return node->egress.is_lost ? json_pack("[s]", lost) : NULL;
+}
+
+static int write_result(struct node *node, struct buf *out)
+{
+	const struct verdict *verdict = &node->verdict;
+	CLEANUP(buf_done) struct buf detail = BUF_INIT(8 * PROGRAM_DETAIL);
+	struct node_result result = {
+		.node_id = node->job->node_id ? node->job->node_id : "run",
+		.success = verdict_is_success(verdict),
+		.has_exit_code = verdict->has_exit_code,
+		.exit_code = verdict->exit_code,
+		.output_archive = node->has_output ? KEY_OUTBOX_OUTPUT : NULL,
+		.reason = reason_name(verdict->reason),
+		.signal = verdict->signal,
+		.ran = verdict->ran,
+		.guest_boot_id = node->boot_id,
+		.timings_ms = node->timings,
+		.canary = verdict_canary_json(&node->canary),
+		.warnings = warnings_of(node),
+		.output_is_complete = verdict->is_complete,
+	};
+	int r = redact_text(node->redactor, verdict->detail, &detail);
+
+	result.detail = detail.data ? detail.data : "";
+	result.redactions = redactor_count(node->redactor);
+	if (r == 0)
+		r = node_result_write(out, &result);
+	json_decref(result.canary);
+	json_decref(result.warnings);
+	return r;
+}
+
+/* Thrown away: under emulation what is done for the first time takes long, and when the program has ended somebody waits for
+ * it. */
+static void draft_result(struct node *node)
+{
+	CLEANUP(buf_done) struct buf draft = BUF_INIT(RESULT_JSON_MAX);
+
+	(void) write_result(node, &draft);
 }
 
 /* --- programs --- */
@@ -359,8 +430,10 @@ static int run_hook(struct node *node, const char *kind, const struct strv *argv
 	struct program_failure failure;
 	struct program_end end;
 	struct report_span span;
-	int unused_code, r = report_open(&node->report, kind, &node->span, &span);
+	int unused_code, r = tell_canary(node);
 
+	if (r == 0)
+		r = report_open(&node->report, kind, &node->span, &span);
 	ret_failure[0] = '\0';
 	if (r < 0)
 		return r;
@@ -444,6 +517,7 @@ static int run_program(struct node *node, struct resoluto_err *err)
 
 	program.has_stdin = node->job->has_stdin;
 	r = program_start(&program, &child, &failure, err);
+	(void) tell_canary(node);
 	/* What a setup hook left running. */
 	if (r < 0)
 		(void) cgroup_kill(&node->cgroup);
@@ -452,6 +526,7 @@ static int run_program(struct node *node, struct resoluto_err *err)
 	if (r < 0)
 		return refuse(node, REASON_NOT_EXECUTABLE, err);
 	r = report_open(&node->report, "workload", &node->span, &span);
+	draft_result(node);
 	if (r == 0)
 		r = follow(node, &span, &child, false, &end, err);
 	if (r < 0)
@@ -513,49 +588,6 @@ static void check_scratch(struct node *node)
 		verdict_set(&node->verdict, REASON_GUEST_DISK_FULL,
 		            "the host could not keep all that was written to the scratch disk: "
 		            "its own disk is full, or fails");
-}
-
-/* NULL: there are none. */
-static json_t *warnings_of(const struct node *node)
-{
-	static const char lost[] = "egress-lost: the process in the sandbox that answers names "
-				   "and carries connections ended before the run did";
-	const char *clock = node->clock.warning;
-
-	if (clock[0])
-		return node->egress.is_lost ? json_pack("[ss]", clock, lost)
-		                            : json_pack("[s]", clock);
-	return node->egress.is_lost ? json_pack("[s]", lost) : NULL;
-}
-
-static int write_result(struct node *node, struct buf *out)
-{
-	const struct verdict *verdict = &node->verdict;
-	CLEANUP(buf_done) struct buf detail = BUF_INIT(8 * PROGRAM_DETAIL);
-	struct node_result result = {
-		.node_id = node->job->node_id ? node->job->node_id : "run",
-		.success = verdict_is_success(verdict),
-		.has_exit_code = verdict->has_exit_code,
-		.exit_code = verdict->exit_code,
-		.output_archive = node->has_output ? KEY_OUTBOX_OUTPUT : NULL,
-		.reason = reason_name(verdict->reason),
-		.signal = verdict->signal,
-		.ran = verdict->ran,
-		.guest_boot_id = node->boot_id,
-		.timings_ms = node->timings,
-		.canary = verdict_canary_json(&node->canary),
-		.warnings = warnings_of(node),
-		.output_is_complete = verdict->is_complete,
-	};
-	int r = redact_text(node->redactor, verdict->detail, &detail);
-
-	result.detail = detail.data ? detail.data : "";
-	result.redactions = redactor_count(node->redactor);
-	if (r == 0)
-		r = node_result_write(out, &result);
-	json_decref(result.canary);
-	json_decref(result.warnings);
-	return r;
 }
 
 /* The last three objects on their way; the host stores no manifest of what it could not store. */
@@ -623,6 +655,8 @@ static int run_all(struct node *node, struct resoluto_err *err)
 		r = prepare(node, err);
 	if (r == 0 && !has_failed(node))
 		r = run_workload(node, err);
+	if (r == 0)
+		r = tell_canary(node);
 	end_step(node, "run");
 	if (r == 0)
 		r = collect(node, err);

@@ -83,6 +83,11 @@ void report_done(struct report *report)
 	buf_done(&report->chunk);
 }
 
+static double now(const struct report *report)
+{
+	return report->told_late ? report->told_late : clock_wall();
+}
+
 static int add_event(struct report *report, const struct event_head *head, const char *data_json)
 {
 	if (report->failure.code)
@@ -102,7 +107,7 @@ int report_open(struct report *report, const char *kind, const struct report_spa
 	                                       .kind = kind,
 	                                       .name = kind,
 	                                       .event = "open",
-	                                       .ts = clock_wall() },
+	                                       .ts = now(report) },
 	                 NULL);
 }
 
@@ -115,7 +120,7 @@ int report_close(struct report *report, const struct report_span *span, bool is_
 	                                       .name = span->kind,
 	                                       .event = "close",
 	                                       .status = is_success ? "success" : "failure",
-	                                       .ts = clock_wall() },
+	                                       .ts = now(report) },
 	                 NULL);
 }
 
@@ -128,7 +133,7 @@ static struct event_head log_head(struct report *report, const struct report_spa
 		                    .parent_span_id = span->id,
 		                    .kind = "log",
 		                    .event = "log",
-		                    .ts = clock_wall() };
+		                    .ts = now(report) };
 }
 
 int report_line(struct report *report, const struct report_span *span, const char *fmt, ...)

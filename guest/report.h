@@ -28,6 +28,7 @@ struct report {
 	bool has_chunk;
 	uint64_t next_span;          /* ids of spans: a random start, then counted */
 	uint64_t seq;                /* lines of output so far, both streams */
+	double told_late;            /* seconds since the epoch: when what is told was; 0: now */
 	struct resoluto_err failure; /* the first; code 0: none */
 };
 

@@ -79,6 +79,12 @@ def test_a_program_that_works():
     kinds = [(e["kind"], e["event"]) for e in guest.events() if e["event"] != "log"]
     assert kinds == [("node", "open"), ("egress_canary", "open"), ("egress_canary", "close"),
                      ("workload", "open"), ("workload", "close"), ("node", "close")]
+    # What came of the canary is told behind the program's start; when it was is told as it was.
+    times = [e["ts"] for e in guest.events()]
+    close = next(e["ts"] for e in guest.events() if (e["kind"], e["event"]) == ("egress_canary", "close"))
+    start = next(e["ts"] for e in guest.events() if (e["kind"], e["event"]) == ("workload", "open"))
+    assert times == sorted(times) and close < start
+    assert (start - close) * 1000 >= result["timings_ms"]["stage"] + result["timings_ms"]["setup"]
     assert_in_good_order(guest)
 
 
