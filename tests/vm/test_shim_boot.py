@@ -129,6 +129,10 @@ def test_what_qemu_may_do_is_what_the_kernel_says(rig):
         assert set(status["CapEff"].strip()) == {"0"}
         assert status["Groups"].strip() == "" or rig.user == "user"
         assert status["Uid"].split()[0] != "0"
+    # None of its memory is offered for merging with that of others (KSM).
+    flags = [line.split()[1:] for line in pathlib.Path(f"/proc/{run.qemu()}/smaps").read_text().splitlines()
+             if line.startswith("VmFlags:")]
+    assert len(flags) > 10 and not any("mg" in words for words in flags)
     argv = pathlib.Path(f"/proc/{run.qemu()}/cmdline").read_bytes().split(b"\0")
     assert any(run.id.encode() in word for word in argv) and b"sleep" not in b" ".join(argv)
     run.signal(signal.SIGUSR2)

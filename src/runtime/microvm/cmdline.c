@@ -53,6 +53,11 @@ static const struct argument common[] = {
 	  { "-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny" },
 	  "QEMU's own filter, behind ours" },
 	{ 0, { "-m", "{memory}M" }, "touched only on use" },
+	{ 0,
+	  { "-machine", "mem-merge=off" },
+	  "a host that looks for equal pages (KSM) merges none of a guest's: who writes to one "
+	  "could tell by the "
+	  "time what others hold" },
 	{ 0, { "-smp", "{cpus}" }, "whole CPUs" },
 	{ 0, { "-chardev", "socket,id=qmp,fd={qmp}" }, "inherited: no path, no listener" },
 	{ 0, { "-mon", "chardev=qmp,mode=control" }, "how the guest ended" },
