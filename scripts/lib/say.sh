@@ -83,10 +83,23 @@ step() {
 	fi
 }
 
-# A step ends with who started it, and before what it works on is removed.
+# A process stands still before its children are looked for: it starts no more of them.
+stop_all() { # pid
+	local child children=()
+	kill -STOP "$1" 2>/dev/null || return 0
+	# No such file: it has ended meanwhile.
+	read -ra children < <(cat "/proc/$1/task/"*/children 2>/dev/null) || true
+	for child in "${children[@]}"; do
+		stop_all "$child"
+	done
+	kill "$1" 2>/dev/null || true
+	kill -CONT "$1" 2>/dev/null || true
+}
+
+# A step ends with who started it, and before what it works on is removed: all of it, down to a tar that holds a lock.
 stop_step() {
 	[ -n "$STEP_PID" ] || return 0
-	kill "$STEP_PID" 2>/dev/null || true
+	stop_all "$STEP_PID"
 	wait "$STEP_PID" 2>/dev/null || true
 	STEP_PID=
 }
