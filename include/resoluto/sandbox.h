@@ -152,7 +152,7 @@ struct resoluto_run_options {
 
 	/* Each byte read from it is the number of a signal for the program.  SIGINT, SIGTERM and SIGHUP
 	 * also start the grace time of RESOLUTO_STOP_GRACE_MS, after which (or at the second one)
-	 * the sandbox is destroyed.  -1 or 0: none. */
+	 * the sandbox is destroyed.  One that comes while outputs land ends that.  -1 or 0: none. */
 	int signal_fd;
 	/* SIGHUP is not for the program: once there is a sandbox the run is left to itself, as
 	 * resoluto_run_launch() would, and resoluto_sandbox_run() returns 1. */

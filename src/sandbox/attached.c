@@ -291,9 +291,15 @@ int resoluto_run_collect(struct resoluto_run *run, const char *output_dir,
 		r = open_target(output_dir, &fd, err);
 	if (r < 0)
 		return r;
-	r = collect_outputs(run->place.conduit, run->place.prefix, node.result.output_archive, fd,
-	                    (const char *const *) run->request.outputs.items, &run->request.quotas,
-	                    &collection, &has_archive, err);
+	r = collect_outputs(
+		&(struct collect_options){
+			.conduit = run->place.conduit,
+			.store_prefix = run->place.prefix,
+			.archive = node.result.output_archive,
+			.output_fd = fd,
+			.globs = (const char *const *) run->request.outputs.items,
+			.quotas = &run->request.quotas },
+		&collection, &has_archive, err);
 	if (r == 0 && !has_archive)
 		r = check_missing(run, &node, err);
 	if (r == 0 && !collection.artifacts.items) {

@@ -10,7 +10,6 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/path.h"
-#include "sandbox/bridge.h"
 #include "sandbox/collect.h"
 #include "wire/json_text.h"
 #include "wire/keys.h"
@@ -165,33 +164,34 @@ static int explain(const struct landing *landing, int r, const struct resoluto_e
 	return resoluto_fail(err, r, "%s", text);
 }
 
-int collect_outputs(struct resoluto_conduit *conduit, const char *store_prefix, const char *archive,
-                    int output_fd, const char *const *globs, const struct resoluto_quotas *quotas,
-                    struct collection *ret_collection, bool *ret_has_archive,
-                    struct resoluto_err *err)
+int collect_outputs(const struct collect_options *options, struct collection *ret_collection,
+                    bool *ret_has_archive, struct resoluto_err *err)
 {
-	struct fetching fetching = { .conduit = conduit };
-	struct landing landing = { .output_fd = output_fd,
-		                   .globs = globs,
-		                   .limits = quota_limits(quotas),
+	struct fetching fetching = { .conduit = options->conduit };
+	struct landing landing = { .output_fd = options->output_fd,
+		                   .globs = options->globs,
+		                   .limits = quota_limits(options->quotas),
 		                   .collection = ret_collection };
 	struct resoluto_err why = { 0 };
 	struct bridge bridge;
 	int r;
 
 	*ret_has_archive = true;
-	if ((size_t) snprintf(fetching.key, sizeof(fetching.key), "%s/%s", store_prefix,
-	                      archive ? archive : KEY_OUTBOX_OUTPUT) >= sizeof(fetching.key))
+	if ((size_t) snprintf(fetching.key, sizeof(fetching.key), "%s/%s", options->store_prefix,
+	                      options->archive ? options->archive : KEY_OUTBOX_OUTPUT) >=
+	    sizeof(fetching.key))
 		return resoluto_fail(err, -EINVAL, "the store prefix is too long");
 	r = bridge_start(&bridge, fetch, &fetching, &why);
 	if (r == 0) {
+		bridge.tick = options->tick;
+		bridge.tick_ctx = options->tick_ctx;
 		r = unpack(&landing, &bridge, &why);
 		r = bridge_end(&bridge, r, &why);
 	}
 	*ret_has_archive = !fetching.is_missing;
 	sort_unique(&ret_collection->artifacts);
 	if (strv_has((const char *const *) ret_collection->artifacts.items, RESULT_NAME)) {
-		ret_collection->result_json = parse_result(output_fd);
+		ret_collection->result_json = parse_result(options->output_fd);
 		ret_collection->has_odd_result = !ret_collection->result_json;
 	}
 	return r < 0 && !fetching.is_missing ? explain(&landing, r, &why, err) : 0;

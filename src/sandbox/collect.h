@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "resoluto/conduit.h"
+#include "sandbox/bridge.h"
 #include "wire/quota.h"
 
 enum {
@@ -28,13 +29,23 @@ struct collection {
 
 void collection_done(struct collection *collection);
 
+struct collect_options {
+	struct resoluto_conduit *conduit;
+	const char *store_prefix;
+	const char *
+		archive; /* its key beneath the prefix, of a parsed result (wire/result.h); NULL: outbox/output.tar.gz */
+	int output_fd;
+	const char *const *globs;
+	const struct resoluto_quotas *quotas;
+	bridge_tick_fn
+		*tick; /* may be NULL.  Negative: what has not landed shall not; that is returned */
+	void *tick_ctx;
+};
+
 /*
- * archive is its key beneath the prefix, of a parsed result (wire/result.h); NULL: outbox/output.tar.gz.
  * 0: all is there; *ret_has_archive tells whether the guest had sent any.  -EBADMSG, -EFBIG: the
  * archive was refused, and over a quota the text begins with its name (quota_explain()).  What came before
  * a failure is in *ret_collection in any case.
  */
-int collect_outputs(struct resoluto_conduit *conduit, const char *store_prefix, const char *archive,
-                    int output_fd, const char *const *globs, const struct resoluto_quotas *quotas,
-                    struct collection *ret_collection, bool *ret_has_archive,
-                    struct resoluto_err *err);
+int collect_outputs(const struct collect_options *options, struct collection *ret_collection,
+                    bool *ret_has_archive, struct resoluto_err *err);

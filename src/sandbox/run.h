@@ -49,6 +49,7 @@ struct run {
 	bool drive_failed;   /* the store or a callback did; the verdict says which */
 	bool input_failed;   /* what the program was to read could not be read */
 	bool has_odd_result; /* a result.json came back that is not JSON */
+	int landing_signo;   /* that ended the landing of the outputs; 0: none did */
 	struct resoluto_outcome outcome;
 	struct node_result_doc node; /* root is NULL while the guest has given no verdict */
 	struct verdict verdict;

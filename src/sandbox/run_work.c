@@ -380,10 +380,40 @@ static void spoil(struct run *run, int code, enum quota over, const struct resol
 		run->verdict.exit_code = RESOLUTO_EXIT_SANDBOX;
 }
 
+/* The program is over: whoever asks to stop now means what lands. */
+static int landing_goes_on(void *ctx)
+{
+	struct run *run = ctx;
+	int signo = stops_asked_anew(&run->idle.stops);
+
+	if (signo == 0)
+		return 0;
+	run->landing_signo = signo;
+	return -ECANCELED;
+}
+
+static void landing_stopped(struct run *run)
+{
+	run->verdict.reason = REASON_SIGNAL;
+	run->verdict.disposition = RESOLUTO_STOPPED;
+	run->verdict.exit_code = RESOLUTO_EXIT_SIGNAL + run->landing_signo;
+	run->verdict.detail = "stopped while the outputs were written: not all of them are there";
+}
+
 /* Whatever the exit code; the archive is there as soon as the manifest is. */
 static int collect(struct run *run)
 {
 	CLEANUP(collection_done) struct collection collection = { 0 };
+	const struct collect_options options = {
+		.conduit = run->place.conduit,
+		.store_prefix = run->place.prefix,
+		.archive = run->node.result.output_archive,
+		.output_fd = run->output_fd,
+		.globs = run->options.output_paths,
+		.quotas = &run->options.quotas,
+		.tick = landing_goes_on,
+		.tick_ctx = run,
+	};
 	struct resoluto_err why = { 0 };
 	uint64_t start = clock_mono_ms();
 	bool has_archive = false;
@@ -391,9 +421,9 @@ static int collect(struct run *run)
 
 	if (run->output_fd < 0 || !run->node.root)
 		return 0;
-	r = collect_outputs(run->place.conduit, run->place.prefix, run->node.result.output_archive,
-	                    run->output_fd, run->options.output_paths, &run->options.quotas,
-	                    &collection, &has_archive, &why);
+	/* What was asked before was about the program. */
+	(void) stops_asked_anew(&run->idle.stops);
+	r = collect_outputs(&options, &collection, &has_archive, &why);
 	if (r == 0 && !has_archive && run->node.result.output_archive)
 		r = resoluto_fail(&why, -EBADMSG,
 		                  "the archive of outputs that the sandbox names is not there");
@@ -406,7 +436,9 @@ static int collect(struct run *run)
 	run->result->timings_ms.collect = clock_mono_ms() - start;
 	if (r == -ENOMEM)
 		return r;
-	if (r < 0)
+	if (r < 0 && run->landing_signo != 0)
+		landing_stopped(run);
+	else if (r < 0)
 		spoil(run, r, collection.over, &why);
 	return 0;
 }

@@ -80,9 +80,14 @@ static void start_grace(struct stops *stops)
 		stops->is_over = true;
 }
 
+static bool is_request(int signo)
+{
+	return signo == SIGINT || signo == SIGTERM || signo == SIGHUP;
+}
+
 static void note(struct stops *stops, int signo)
 {
-	if (signo != SIGINT && signo != SIGTERM && signo != SIGHUP)
+	if (!is_request(signo))
 		return;
 	if (stops->signo != 0) {
 		stops->is_over = true;
@@ -108,6 +113,19 @@ bool stops_asked(struct stops *stops)
 	for (size_t i = 0; i < n; i++)
 		note(stops, signals[i]);
 	return stops->signo != 0;
+}
+
+int stops_asked_anew(struct stops *stops)
+{
+	unsigned char signals[64];
+	size_t n = read_now(stops, signals, sizeof(signals));
+	int asked = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (is_request(signals[i]) && !(signals[i] == SIGHUP && stops->leaves_on_hangup))
+			asked = signals[i];
+	}
+	return asked;
 }
 
 int stops_await(void *ctx, int fd)

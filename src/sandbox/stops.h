@@ -32,6 +32,9 @@ void stops_close(struct stops *stops);
 int stops_await(void *stops, int fd);
 /* Before there is a program: read what came.  true: one asked to stop, so it need not start. */
 bool stops_asked(struct stops *stops);
+/* The same where there is no program any more: the last that asked since the last look, 0: none did.  Who hangs up
+ * asks for nothing with leaves_on_hangup. */
+int stops_asked_anew(struct stops *stops);
 /* Forward what came.  true: end the sandbox now. */
 bool stops_forward(struct stops *stops, struct resoluto_runtime *runtime,
                    struct resoluto_handle *handle);

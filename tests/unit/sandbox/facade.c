@@ -16,6 +16,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "check.h"
+#include "conduit/conduit_backend.h"
 #include "objects.h"
 #include "sandbox/sandbox_internal.h"
 #include "wire/event.h"
@@ -669,6 +670,87 @@ static struct resoluto_result *run_with_outputs(struct script *script, const cha
 	free(box);
 	free(out);
 	return result;
+}
+
+static struct {
+	const struct conduit_ops *real;
+	int signal_fd, signo;
+} landing;
+
+/* Somebody asks to stop just when the archive is asked for. */
+static int get_and_signal(struct resoluto_conduit *conduit, const char *key,
+                          const struct resoluto_sink *sink, struct resoluto_err *err)
+{
+	unsigned char byte = (unsigned char) landing.signo;
+
+	if (strstr(key, KEY_OUTBOX_OUTPUT))
+		CHECK(write(landing.signal_fd, &byte, 1) == 1);
+	return landing.real->get(conduit, key, sink, err);
+}
+
+static struct resoluto_result *land_with_signal(struct script *script, int signo, int before)
+{
+	static const char *const all[] = { "*", NULL };
+	struct resoluto_run_options options = options_of(script);
+	struct resoluto_result *result;
+	struct conduit_ops ops = *script->conduit->ops;
+	char *box = path_in(script, "box"), *out = path_in(script, "out");
+	int ends[2];
+
+	CHECK(pipe(ends) == 0);
+	landing.real = script->conduit->ops;
+	landing.signal_fd = ends[1];
+	landing.signo = signo;
+	ops.get = get_and_signal;
+	script->conduit->ops = &ops;
+	script->outbox_dir = box;
+	script->signal_write_fd = ends[1];
+	script->signal_at_launch = before;
+	options.output_paths = all;
+	options.output_dir = out;
+	options.signal_fd = ends[0];
+	options.detach_on_hangup = signo == SIGHUP;
+	result = run(&options);
+	script->conduit->ops = landing.real;
+	free(box);
+	free(out);
+	close(ends[0]);
+	close(ends[1]);
+	return result;
+}
+
+static void a_request_to_stop_ends_the_landing_of_outputs(void)
+{
+	struct script script;
+	struct resoluto_result *result;
+
+	script_init(&script, "memory://");
+	file_in(&script, "box/a", "a");
+	result = land_with_signal(&script, SIGINT, 0);
+	failed(result, RESOLUTO_STOPPED, "signal", 128 + SIGINT);
+	CHECK(result->ran && !result->artifacts[0]);
+	CHECK(strstr(result->detail, "stopped while the outputs were written"));
+	resoluto_result_free(result);
+	script_done(&script);
+}
+
+/* One for the program, one that asks for nothing, and a terminal that is gone: all that the program left shall land. */
+static void other_signals_do_not(void)
+{
+	static const int signals[][2] = { { SIGWINCH, 0 }, { SIGWINCH, SIGINT }, { SIGHUP, 0 } };
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		struct script script;
+		struct resoluto_result *result;
+
+		script_init(&script, "memory://");
+		file_in(&script, "box/a", "a");
+		result = land_with_signal(&script, signals[i][0], signals[i][1]);
+		CHECK(result->exit_code == 0 && result->artifacts[0]);
+		CHECK_STR(result->artifacts[0], "a");
+		resoluto_result_free(result);
+		script_done(&script);
+	}
 }
 
 static void outputs_come_back_as_asked(void)
@@ -1696,6 +1778,8 @@ int main(void)
 	RUN(a_workspace_is_staged);
 	RUN(of_a_workspace_only_what_was_chosen_is_staged);
 	RUN(outputs_come_back_as_asked);
+	RUN(a_request_to_stop_ends_the_landing_of_outputs);
+	RUN(other_signals_do_not);
 	RUN(outputs_come_back_under_another_name);
 	RUN(outputs_come_back_from_failed_programs_too);
 	RUN(results_of_programs_that_are_no_json);
