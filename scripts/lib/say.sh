@@ -83,12 +83,16 @@ step() {
 	fi
 }
 
-# A process stands still before its children are looked for: it starts no more of them.
+# A process stands still before its children are looked for: it starts no more of them.  The package manager goes on to its
+# end: one that is cut off has to be repaired by hand.
 stop_all() { # pid
 	local child children=()
+	case $(cat "/proc/$1/comm" 2>/dev/null) in
+	apt-get | dpkg) return 0 ;;
+	esac
 	kill -STOP "$1" 2>/dev/null || return 0
 	# No such file: it has ended meanwhile.
-	read -ra children < <(cat "/proc/$1/task/"*/children 2>/dev/null) || true
+	read -ra children <<<"$(cat "/proc/$1/task/"*/children 2>/dev/null)" || true
 	for child in "${children[@]}"; do
 		stop_all "$child"
 	done
@@ -99,6 +103,8 @@ stop_all() { # pid
 # A step ends with who started it, and before what it works on is removed: all of it, down to a tar that holds a lock.
 stop_step() {
 	[ -n "$STEP_PID" ] || return 0
+	# A second signal would leave standing what is stopped.
+	trap '' HUP INT TERM
 	stop_all "$STEP_PID"
 	wait "$STEP_PID" 2>/dev/null || true
 	STEP_PID=

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/lib/say.sh: a step and all that it started end with the script."""
 import os
+import shutil
 import signal
 import subprocess
 
@@ -14,6 +15,8 @@ working() {{
 	# As `tar -xJf`: a program that starts another one, and neither is the shell of the step.
 	bash -c 'sleep 1000 & echo $! >{folder}/inner; wait' &
 	echo $! >{folder}/outer
+	{folder}/apt-get 1000 &
+	echo $! >{folder}/apt
 	wait
 }}
 step "working" working
@@ -30,11 +33,19 @@ def is_alive(pid):
 
 @pytest.mark.parametrize("signo, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_what_a_step_started_ends_with_it(tmp_path, signo, code):
+    # The package manager must not be cut off.
+    shutil.copy(shutil.which("sleep"), tmp_path / "apt-get")
     script = subprocess.Popen(["bash", "-c", SCRIPT.format(root=ROOT, folder=tmp_path)], start_new_session=True,
                               stdout=subprocess.DEVNULL)
-    pids = [tmp_path / "outer", tmp_path / "inner"]
+    pids = [tmp_path / name for name in ("outer", "inner", "apt")]
     wait_until(lambda: all(file.exists() and file.read_text().strip() for file in pids), "the step's programs", seconds=30)
-    pids = [int(file.read_text()) for file in pids]
+    outer, inner, apt = [int(file.read_text()) for file in pids]
     os.kill(script.pid, signo)
-    assert script.wait(30) == code
-    wait_until(lambda: not any(map(is_alive, pids)), "their end", seconds=30)
+    # Once more, while it stops them.
+    os.kill(script.pid, signal.SIGTERM)
+    try:
+        assert script.wait(30) in (code, 143)
+        wait_until(lambda: not is_alive(outer) and not is_alive(inner), "their end", seconds=30)
+        assert is_alive(apt)
+    finally:
+        os.kill(apt, signal.SIGKILL)
