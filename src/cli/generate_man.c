@@ -68,7 +68,8 @@ static const struct entry examples[] = {
 
 static const char signals_words[] =
 	"SIGINT and SIGTERM are passed on to the program, which has five seconds to end; after "
-	"that, or at the second signal, the sandbox is destroyed. SIGQUIT, SIGUSR1, SIGUSR2 and "
+	"that, or at the second signal, the sandbox is destroyed. Behind its end one of them ends "
+	"the writing of outputs. SIGQUIT, SIGUSR1, SIGUSR2 and "
 	"SIGWINCH are passed on. After SIGHUP, the terminal having gone, the run goes on by "
 	"itself, as with --detach. If this process is killed outright, the sandbox dies with it.";
 

@@ -397,7 +397,7 @@ static void landing_stopped(struct run *run)
 	run->verdict.reason = REASON_SIGNAL;
 	run->verdict.disposition = RESOLUTO_STOPPED;
 	run->verdict.exit_code = RESOLUTO_EXIT_SIGNAL + run->landing_signo;
-	run->verdict.detail = "stopped while the outputs were written: not all of them are there";
+	run->verdict.detail = "stopped while the outputs were written: some of them may be missing";
 }
 
 /* Whatever the exit code; the archive is there as soon as the manifest is. */

@@ -118,12 +118,15 @@ bool stops_asked(struct stops *stops)
 int stops_asked_anew(struct stops *stops)
 {
 	unsigned char signals[64];
-	size_t n = read_now(stops, signals, sizeof(signals));
 	int asked = 0;
+	size_t n;
 
-	for (size_t i = 0; i < n; i++) {
-		if (is_request(signals[i]) && !(signals[i] == SIGHUP && stops->leaves_on_hangup))
-			asked = signals[i];
+	while ((n = read_now(stops, signals, sizeof(signals))) > 0) {
+		for (size_t i = 0; i < n; i++) {
+			if (is_request(signals[i]) &&
+			    !(signals[i] == SIGHUP && stops->leaves_on_hangup))
+				asked = signals[i];
+		}
 	}
 	return asked;
 }
