@@ -90,8 +90,9 @@ stop_all() { # pid
 	case $(cat "/proc/$1/comm" 2>/dev/null) in
 	apt-get | dpkg) return 0 ;;
 	esac
+	# It has ended meanwhile, or is not ours, as sudo.
 	kill -STOP "$1" 2>/dev/null || return 0
-	# No such file: it has ended meanwhile.
+	# No such file: a thread has ended meanwhile, or the kernel keeps no such list.
 	read -ra children <<<"$(cat "/proc/$1/task/"*/children 2>/dev/null)" || true
 	for child in "${children[@]}"; do
 		stop_all "$child"

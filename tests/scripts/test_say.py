@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT, wait_until
+from conftest import ROOT, Processes, wait_until
 
 SCRIPT = """set -euo pipefail
 . {root}/scripts/lib/say.sh
@@ -21,14 +21,6 @@ working() {{
 }}
 step "working" working
 """
-
-
-def is_alive(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 @pytest.mark.parametrize("signo, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
@@ -45,7 +37,7 @@ def test_what_a_step_started_ends_with_it(tmp_path, signo, code):
     os.kill(script.pid, signal.SIGTERM)
     try:
         assert script.wait(30) in (code, 143)
-        wait_until(lambda: not is_alive(outer) and not is_alive(inner), "their end", seconds=30)
-        assert is_alive(apt)
+        wait_until(lambda: not any(map(Processes.is_alive, (outer, inner))), "their end", seconds=30)
+        assert Processes.is_alive(apt)
     finally:
         os.kill(apt, signal.SIGKILL)
