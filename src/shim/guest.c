@@ -137,31 +137,38 @@ static int refuse_put(struct shim *shim, struct demux_put *put, int nak, const c
 	return answer(shim, put->stream, nak, why);
 }
 
-static int end_put(struct shim *shim, struct demux_action *action)
+static int object_is_stored(struct shim *shim, struct demux_action *action, enum key_kind kind)
 {
-	const enum key_kind kind = action->put->kind;
 	const uint32_t stream = action->put->stream;
-	struct resoluto_err err = { 0 };
-	int nak = store_commit(&shim->store, action->slot, kind, &err);
 	int r;
 
-	if (nak > 0 && shim->store.has_lost)
-		return shim_stop(shim, shim->store.trouble, err.text);
-	if (nak > 0) {
-		r = refuse_put(shim, action->put, nak, err.text);
-		action->put->is_open = false;
-		return r;
-	}
 	demux_stored(&shim->demux, action->put);
 	if (kind == KEY_IS_CHUNK)
 		shim->quiet_since_ms = clock_mono_ms();
+	if (kind == KEY_IS_MANIFEST)
+		shim->ending.has_manifest = true;
 	r = answer(shim, stream, 0, "");
 	shim_tell_news(shim);
-	if (r == 0 && kind == KEY_IS_MANIFEST) {
-		/* All there is to know is stored: nothing the guest still does counts, so it does not go on. */
-		shim->ending.has_manifest = true;
-		r = shim_stop(shim, REASON_NONE, NULL);
-	}
+	return r;
+}
+
+static int end_put(struct shim *shim, struct demux_action *action)
+{
+	const enum key_kind kind = action->put->kind;
+	struct resoluto_err err = { 0 };
+	int nak, r;
+
+	/* All there is to know has come: nothing the guest still does counts, so its machine goes while that is flushed. */
+	if (kind == KEY_IS_MANIFEST)
+		(void) shim_stop(shim, REASON_NONE, NULL);
+	nak = store_commit(&shim->store, action->slot, kind, &err);
+	if (nak == 0)
+		return object_is_stored(shim, action, kind);
+	/* Lost, or nobody is left who could send it again. */
+	if (shim->store.has_lost || shim->is_stopping)
+		return shim_stop(shim, shim->store.trouble, err.text);
+	r = refuse_put(shim, action->put, nak, err.text);
+	action->put->is_open = false;
 	return r;
 }
 

@@ -124,9 +124,10 @@ int store_write(struct store *store, unsigned slot, const void *bytes, size_t le
 	return 0;
 }
 
+/* result.json counts with the manifest alone, and is flushed with it. */
 static bool must_be_flushed(enum key_kind kind)
 {
-	return kind == KEY_IS_RESULT || kind == KEY_IS_OUTBOX || kind == KEY_IS_MANIFEST;
+	return kind == KEY_IS_OUTBOX || kind == KEY_IS_MANIFEST;
 }
 
 static int flush_unflushed(struct store *store, struct resoluto_err *err)
@@ -181,6 +182,9 @@ int store_commit(struct store *store, unsigned slot, enum key_kind kind, struct 
 	if (r == 0)
 		r = local_writer_commit(&store->writers[slot],
 		                        flush ? LOCAL_FLUSHED : LOCAL_RENAME_ONLY, err);
+	if (r < 0 && kind == KEY_IS_MANIFEST)
+		/* In place, and perhaps not for long: a run that has it is complete, and this one is not. */
+		(void) unlinkat(store->prefix_fd, KEY_MANIFEST, 0);
 	if (r < 0)
 		return refuse(store, slot, r);
 	store->trouble = REASON_NONE;

@@ -109,7 +109,7 @@ static int deadline_time(struct loop_timer *timer)
 {
 	struct shim *shim = timer->ctx;
 
-	if (shim->ending.has_manifest)
+	if (shim->is_stopping)
 		return 0; /* it is being ended already */
 	switch (shim->deadline_step++) {
 	case 0:
@@ -137,7 +137,7 @@ static int silence_time(struct loop_timer *timer)
 	struct shim *shim = timer->ctx;
 	const uint64_t end_ms = shim->quiet_since_ms + shim->config.dead_after_ms;
 
-	if (shim->ending.has_manifest)
+	if (shim->is_stopping)
 		return 0; /* it is being ended already */
 	if (clock_mono_ms() >= end_ms)
 		return shim_stop(shim, REASON_SILENT, NULL);

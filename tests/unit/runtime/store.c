@@ -188,13 +188,13 @@ int __wrap_syncfs(int fd)
 	return flush_code();
 }
 
-static int put_result(void)
+static int put_flushed(const char *key, enum key_kind kind)
 {
-	int r = begin(KEY_RESULT, 2);
+	int r = begin(key, 2);
 
 	if (r == 0)
 		r = write_zeros(2);
-	return r != 0 ? r : store_commit(&at.store, 0, KEY_IS_RESULT, &at.err);
+	return r != 0 ? r : store_commit(&at.store, 0, kind, &at.err);
 }
 
 /* What was acknowledged before can never be known to be there: few chunks (fsync) and many (syncfs). */
@@ -209,9 +209,32 @@ static void a_failed_flush_of_older_objects_is_final(void)
 			CHECK(put(key, 10) == 0);
 		}
 		flushes_until_failure = 1;
-		CHECK(put_result() == FRAME_NAK_STORE && at.store.has_lost);
-		CHECK(at.store.trouble == REASON_STORE_FAILED && !is_there(KEY_RESULT));
+		CHECK(put_flushed(KEY_MANIFEST, KEY_IS_MANIFEST) == FRAME_NAK_STORE);
+		CHECK(at.store.trouble == REASON_STORE_FAILED && at.store.has_lost &&
+		      !is_there(KEY_MANIFEST));
 		CHECK_STR(at.err.text, chunks == 1 ? "flush what was stored before" : "flush");
+		close_store();
+	}
+}
+
+/* Nobody reads it without a manifest: it waits for that one's flush. */
+static void a_result_is_flushed_with_the_manifest(void)
+{
+	open_store(NULL);
+	flushes_until_failure = 1;
+	CHECK(put_flushed(KEY_RESULT, KEY_IS_RESULT) == 0 && is_there(KEY_RESULT));
+	CHECK(put_flushed(KEY_MANIFEST, KEY_IS_MANIFEST) == FRAME_NAK_STORE && at.store.has_lost);
+	close_store();
+}
+
+/* It may be in its place by then. */
+static void a_manifest_that_is_not_kept_is_not_there(void)
+{
+	for (int flushes = 1; flushes <= 2; flushes++) {
+		open_store(NULL);
+		flushes_until_failure = flushes;
+		CHECK(put_flushed(KEY_MANIFEST, KEY_IS_MANIFEST) == FRAME_NAK_STORE);
+		CHECK(!at.store.has_lost && !is_there(KEY_MANIFEST));
 		close_store();
 	}
 }
@@ -221,8 +244,9 @@ static void a_failed_flush_of_itself_is_tried_again(void)
 {
 	open_store(NULL);
 	flushes_until_failure = 1;
-	CHECK(put_result() == FRAME_NAK_STORE && !at.store.has_lost && !is_there(KEY_RESULT));
-	CHECK(put_result() == 0 && is_there(KEY_RESULT));
+	CHECK(put_flushed(KEY_OUTBOX_OUTPUT, KEY_IS_OUTBOX) == FRAME_NAK_STORE);
+	CHECK(!at.store.has_lost && !is_there(KEY_OUTBOX_OUTPUT));
+	CHECK(put_flushed(KEY_OUTBOX_OUTPUT, KEY_IS_OUTBOX) == 0 && is_there(KEY_OUTBOX_OUTPUT));
 	close_store();
 }
 
@@ -237,6 +261,8 @@ int main(void)
 	RUN(an_announced_size_counts_at_once);
 	RUN(a_full_place_is_another_thing);
 	RUN(a_failed_flush_of_older_objects_is_final);
+	RUN(a_result_is_flushed_with_the_manifest);
+	RUN(a_manifest_that_is_not_kept_is_not_there);
 	RUN(a_failed_flush_of_itself_is_tried_again);
 	return check_done();
 }
