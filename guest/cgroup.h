@@ -36,7 +36,7 @@ struct cgroup {
 uint64_t cgroup_memory_max(uint64_t machine_bytes, uint64_t available_bytes);
 
 int cgroup_create(struct cgroup *ret_cgroup, struct resoluto_err *err);
-/* Set the limit anew: once the inputs have taken their part. */
+/* Set the limit anew: once the job, and once the inputs have taken their part. */
 int cgroup_fit_memory(const struct cgroup *cgroup, struct resoluto_err *err);
 /* Kill all in it without waiting. */
 int cgroup_kill_now(const struct cgroup *cgroup);

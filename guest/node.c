@@ -16,6 +16,7 @@
 #include "guest/mounts.h"
 #include "guest/node.h"
 #include "guest/outputs.h"
+#include "guest/prefetch.h"
 #include "guest/program.h"
 #include "guest/streams.h"
 #include "guest/verdict.h"
@@ -49,7 +50,6 @@ struct node {
 	bool is_ready;              /* root, user and workspace are there */
 	char boot_id[BOOT_ID_SIZE]; /* of this kernel; "" before it was read */
 	struct root *root;
-	struct cgroup cgroup;
 	struct verdict verdict;
 	bool has_output;
 	json_t *timings; /* owned */
@@ -61,7 +61,6 @@ static void node_done(struct node *node)
 	egress_done(&node->egress);
 	report_done(&node->report);
 	redactor_free(&node->redactor);
-	cgroup_done(&node->cgroup);
 	json_decref(node->timings);
 }
 
@@ -90,18 +89,6 @@ static int refuse(struct node *node, enum reason reason, const struct resoluto_e
 
 /* --- the place of the program --- */
 
-static int set_defaults(struct node *node)
-{
-	struct job *job = node->job;
-
-	if (job_env_default(job, "PATH", PROGRAM_PATH) < 0 ||
-	    job_env_default(job, "HOME", node->root->user.home) < 0 ||
-	    job_env_default(job, "USER", node->root->user.name) < 0 ||
-	    job_env_default(job, "LOGNAME", node->root->user.name) < 0)
-		return -ENOMEM;
-	return 0;
-}
-
 /* A disk that the job speaks of and nobody attached: not a smaller run, none. */
 static int check_disks(const struct node *node, struct resoluto_err *err)
 {
@@ -112,20 +99,16 @@ static int check_disks(const struct node *node, struct resoluto_err *err)
 	return 0;
 }
 
-/* What can be done beside the thread that makes the root, and then its end. */
 static int make_place(struct node *node, struct resoluto_err *err)
 {
-	int r;
+	int r = root_await(node->root, err);
 
-	root_await_early(node->root);
-	r = cgroup_create(&node->cgroup, err);
+	/* What job, redaction and egress took is not the program's to have. */
 	if (r == 0)
-		r = root_await(node->root, err);
+		r = cgroup_fit_memory(&node->root->cgroup, err);
 	if (r == 0)
 		r = check_disks(node, err);
-	if (r == 0)
-		r = mount_enter_root(err);
-	return r < 0 ? r : set_defaults(node);
+	return r < 0 ? r : mount_enter_root(err);
 }
 
 /* --- guard, canary, own kernel --- */
@@ -329,7 +312,7 @@ static int stage(struct node *node)
 	                  &inputs, &err);
 	fd_close(&root->inbox_disk);
 	if (r == 0 && inputs.archives > 0)
-		r = cgroup_fit_memory(&node->cgroup, &err);
+		r = cgroup_fit_memory(&node->root->cgroup, &err);
 	if (r < 0)
 		return refuse(node, REASON_INPUTS_FAILED, &err);
 	return report_line(&node->report, &node->span,
@@ -394,13 +377,13 @@ static void draft_result(struct node *node)
 
 /* --- programs --- */
 
-static struct program describe(struct node *node, const struct strv *argv, const char *cwd)
+static struct program describe_hook(struct node *node, const struct strv *argv)
 {
 	return (struct program){ .argv = argv,
-		                 .env = &node->job->env,
-		                 .cwd = cwd,
+		                 .env = &node->root->env,
+		                 .cwd = node->job->workspace_dir,
 		                 .user = &node->root->user,
-		                 .cgroup = &node->cgroup };
+		                 .cgroup = &node->root->cgroup };
 }
 
 /* A program that runs by now, to its end. */
@@ -413,7 +396,7 @@ static int follow(struct node *node, const struct report_span *span, struct prog
 		.egress = &node->egress,
 		.report = &node->report,
 		.span = span,
-		.cgroup = &node->cgroup,
+		.cgroup = &node->root->cgroup,
 		.drain_timeout_ms = node->job->drain_timeout_ms,
 		.is_hook = is_hook,
 	};
@@ -425,7 +408,7 @@ static int follow(struct node *node, const struct report_span *span, struct prog
 static int run_hook(struct node *node, const char *kind, const struct strv *argv,
                     char ret_failure[PROGRAM_DETAIL], struct resoluto_err *err)
 {
-	struct program program = describe(node, argv, node->job->workspace_dir);
+	struct program program = describe_hook(node, argv);
 	struct program_child child = PROGRAM_CHILD_NONE;
 	struct program_failure failure;
 	struct program_end end;
@@ -473,7 +456,7 @@ static int run_setup(struct node *node, struct resoluto_err *err)
 		verdict_set(&node->verdict, REASON_SETUP_FAILED, "%s", failure);
 	/* What a good one left running serves the program; there is none now. */
 	if (has_failed(node))
-		(void) cgroup_kill(&node->cgroup);
+		(void) cgroup_kill(&node->root->cgroup);
 	return r;
 }
 
@@ -487,7 +470,7 @@ static int run_cleanup(struct node *node, struct resoluto_err *err)
 	r = run_hook(node, "cleanup", &node->job->cleanup_argv, failure, err);
 	if (r == 0 && failure[0])
 		r = report_line(&node->report, &node->span, "%s", failure);
-	(void) cgroup_kill(&node->cgroup);
+	(void) cgroup_kill(&node->root->cgroup);
 	return r;
 }
 
@@ -504,25 +487,40 @@ static int start_failed(struct node *node, const struct program *program,
 	return 0;
 }
 
+/* While it starts, on another processor, what it needs first is read, and what came of the canary is told. */
+static int start_program(struct node *node, struct program_child *ret_child,
+                         struct program_failure *ret_failure, struct resoluto_err *err)
+{
+	struct root *root = node->root;
+	int r;
+
+	if (!root->starts_ahead) {
+		r = program_start(&root->program, ret_child, ret_failure, err);
+		(void) tell_canary(node);
+		return r;
+	}
+	program_gate_open(&root->gate);
+	prefetch_program(root->program.argv->items[0], program_path(&root->program));
+	(void) tell_canary(node);
+	return root_await_program(root, ret_child, ret_failure, err);
+}
+
 /* One that cannot be started has no span, and the host knows by it. */
 static int run_program(struct node *node, struct resoluto_err *err)
 {
-	struct program program = describe(node, &node->job->argv, node->job->cwd);
 	struct program_child child = PROGRAM_CHILD_NONE;
-	uint64_t oom_kills = cgroup_oom_kills(&node->cgroup);
+	uint64_t oom_kills = cgroup_oom_kills(&node->root->cgroup);
 	struct program_failure failure;
 	struct program_end end;
 	struct report_span span;
 	int r;
 
-	program.has_stdin = node->job->has_stdin;
-	r = program_start(&program, &child, &failure, err);
-	(void) tell_canary(node);
+	r = start_program(node, &child, &failure, err);
 	/* What a setup hook left running. */
 	if (r < 0)
-		(void) cgroup_kill(&node->cgroup);
+		(void) cgroup_kill(&node->root->cgroup);
 	if (r == -ECHILD)
-		return start_failed(node, &program, &failure);
+		return start_failed(node, &node->root->program, &failure);
 	if (r < 0)
 		return refuse(node, REASON_NOT_EXECUTABLE, err);
 	r = report_open(&node->report, "workload", &node->span, &span);
@@ -531,9 +529,9 @@ static int run_program(struct node *node, struct resoluto_err *err)
 		r = follow(node, &span, &child, false, &end, err);
 	if (r < 0)
 		return r;
-	(void) cgroup_kill(&node->cgroup);
+	(void) cgroup_kill(&node->root->cgroup);
 	verdict_exit(&node->verdict, end.wait_status);
-	oom_kills = cgroup_oom_kills(&node->cgroup) - oom_kills;
+	oom_kills = cgroup_oom_kills(&node->root->cgroup) - oom_kills;
 	verdict_blame(&node->verdict, end.was_stalled, oom_kills,
 	              node->verdict.exit_code != 0 && mount_is_full());
 	node->verdict.is_complete = end.is_complete;
@@ -655,6 +653,7 @@ static int run_all(struct node *node, struct resoluto_err *err)
 		r = prepare(node, err);
 	if (r == 0 && !has_failed(node))
 		r = run_workload(node, err);
+	program_gate_drop(&node->root->gate);
 	if (r == 0)
 		r = tell_canary(node);
 	end_step(node, "run");
@@ -682,7 +681,6 @@ static int node_init(struct node *node, struct channel *channel, struct root *ro
 		.root = root,
 		.clock = { .channel = channel, .report = &node->report, .span = &node->span },
 		.egress = { .rows_fd = -1, .report = &node->report, .span = &node->span },
-		.cgroup = CGROUP_NONE,
 		.verdict = VERDICT_INIT,
 		.timings = json_object(),
 		.step_began_ms = clock_mono_ms()

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <linux/close_range.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,6 +124,37 @@ bool program_next_candidate(const char **path, const char *name, char ret[PROGRA
 	return false;
 }
 
+/* --- the gate --- */
+
+enum { GATE_SHUT, GATE_OPEN, GATE_DROPPED };
+
+static void leave_shut(struct program_gate *gate, uint32_t state)
+{
+	uint32_t shut = GATE_SHUT;
+
+	if (atomic_compare_exchange_strong(&gate->state, &shut, state))
+		(void) syscall(SYS_futex, &gate->state, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+void program_gate_open(struct program_gate *gate)
+{
+	leave_shut(gate, GATE_OPEN);
+}
+
+void program_gate_drop(struct program_gate *gate)
+{
+	leave_shut(gate, GATE_DROPPED);
+}
+
+/* Whether to go on. */
+static bool pass_gate(struct program_gate *gate)
+{
+	while (gate && atomic_load(&gate->state) == GATE_SHUT)
+		(void) syscall(SYS_futex, &gate->state, FUTEX_WAIT_PRIVATE, GATE_SHUT, NULL, NULL,
+		               0);
+	return !gate || atomic_load(&gate->state) == GATE_OPEN;
+}
+
 /* --- in the child --- */
 
 static int clear_capabilities(void)
@@ -192,7 +223,7 @@ static int confine(const struct program *program)
 	return 0;
 }
 
-/* Descriptors 0, 1, 2 from the three given; all others close with the exec. */
+/* Descriptors 0, 1, 2 from the three given; nothing else of the runner is kept, and the wait at a gate may be long. */
 static int take_descriptors(const int fds[3])
 {
 	int high[3];
@@ -206,7 +237,7 @@ static int take_descriptors(const int fds[3])
 		if (dup2(high[i], i) < 0)
 			return -errno;
 	}
-	return syscall(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC) < 0 ? -errno : 0;
+	return syscall(SYS_close_range, 3, ~0U, 0) < 0 ? -errno : 0;
 }
 
 /* Execute one candidate; returns why that did not work. */
@@ -227,20 +258,24 @@ static struct program_failure try_exec(const char *path, const struct program *p
 	return failure;
 }
 
+const char *program_path(const struct program *program)
+{
+	for (size_t i = 0; i < program->env->count; i++) {
+		if (strncmp(program->env->items[i], "PATH=", 5) == 0)
+			return program->env->items[i] + 5;
+	}
+	return PROGRAM_PATH;
+}
+
 /* Like a shell: the first that can be executed; one that may not be is remembered, should none be better. */
 static struct program_failure search_and_exec(const struct program *program)
 {
-	const char *name = program->argv->items[0], *path = NULL;
+	const char *name = program->argv->items[0], *path = program_path(program);
 	struct program_failure best = { STEP_FIND, ENOENT };
 	char candidate[PROGRAM_PATH_MAX];
 
 	if (strchr(name, '/'))
 		return try_exec(name, program);
-	for (size_t i = 0; i < program->env->count; i++) {
-		if (strncmp(program->env->items[i], "PATH=", 5) == 0)
-			path = program->env->items[i] + 5;
-	}
-	path = path ? path : PROGRAM_PATH;
 	while (program_next_candidate(&path, name, candidate)) {
 		struct program_failure failure = try_exec(candidate, program);
 
@@ -274,6 +309,8 @@ static void run_child(void *ctx)
 		r = confine(start->program);
 	if (r < 0)
 		start->failure = (struct program_failure){ step, -r };
+	else if (!pass_gate(start->program->gate))
+		start->failure = (struct program_failure){ STEP_DROPPED, ECANCELED };
 	else
 		start->failure = search_and_exec(start->program);
 }

@@ -6,6 +6,7 @@
  * no way to gain any, nothing of ours but three pipes.
  */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -31,13 +32,26 @@ enum {
 
 #define PROGRAM_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+/*
+ * Where a program waits that is started ahead of its time: as the user it will be, without a right, and with not one of its
+ * instructions executed.  Starts as { 0 }.  Opened or dropped once, by another thread than the one that starts.
+ */
+struct program_gate {
+	_Atomic uint32_t state;
+};
+
+void program_gate_open(struct program_gate *gate);
+/* It will not be executed.  Nothing where it was opened. */
+void program_gate_drop(struct program_gate *gate);
+
 struct program {
 	const struct strv *argv; /* not empty */
 	const struct strv *env;
 	const char *cwd;
 	const struct user *user;
 	const struct cgroup *cgroup;
-	bool has_stdin; /* else it reads an empty one */
+	bool has_stdin;            /* else it reads an empty one */
+	struct program_gate *gate; /* NULL: it is executed at once */
 };
 
 struct program_child {
@@ -50,7 +64,7 @@ struct program_child {
 	((struct program_child){ .pid = -1, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1 })
 
 /* Which step of the start failed, and how. */
-enum program_step { STEP_NONE, STEP_CONFINE, STEP_CWD, STEP_FIND, STEP_EXEC };
+enum program_step { STEP_NONE, STEP_CONFINE, STEP_CWD, STEP_DROPPED, STEP_FIND, STEP_EXEC };
 
 struct program_failure {
 	enum program_step step;
@@ -63,12 +77,16 @@ struct program_failure {
  */
 int program_empty_bounding_set(struct resoluto_err *err);
 /*
+ * Returns when it runs, or waits no more: the caller waits at the gate as well.
+ *
  * 0: the program runs.  -ECHILD: it could not be executed, *ret_failure says why.  Other negative values: the
  * machine could not start anything.
  */
 int program_start(const struct program *program, struct program_child *ret_child,
                   struct program_failure *ret_failure, struct resoluto_err *err);
 void program_child_done(struct program_child *child); /* closes; does not kill */
+/* Where it is looked for. */
+const char *program_path(const struct program *program);
 
 /* The next place where PATH has name, which has no slash; *path moves on.  False: that was all.  Pure. */
 bool program_next_candidate(const char **path, const char *name, char ret[PROGRAM_PATH_MAX]);

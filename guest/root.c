@@ -39,6 +39,9 @@ static int build(struct root *root, struct kernel_done *ret_done, struct resolut
 		return r;
 	*ret_done = early.kernel;
 	root->has_scratch = early.has_scratch;
+	r = cgroup_create(&root->cgroup, err);
+	if (r < 0)
+		return r;
 	if (early.inbox[0])
 		root->inbox_disk = r = inputs_open_disk(early.inbox, err);
 	return r < 0 ? r : 0;
@@ -67,7 +70,46 @@ static int look_in(struct kernel_done *done, struct image_users *users, struct r
 		return r;
 	if (unshare(CLONE_FS) < 0 || chroot("/newroot") < 0 || chdir("/") < 0)
 		return resoluto_fail(err, -errno, "look into the root of the image");
-	return mount_read_users(users, err);
+	r = mount_read_users(users, err);
+	/* Of this thread, should it start the program. */
+	return r < 0 ? r : program_empty_bounding_set(err);
+}
+
+/* The job's own stays as it is: the process may fork meanwhile, and its child walks through it. */
+static int make_env(struct root *root)
+{
+	const struct {
+		const char *name, *value;
+	} defaults[] = {
+		{ "PATH", PROGRAM_PATH },
+		{ "HOME", root->user.home },
+		{ "USER", root->user.name },
+		{ "LOGNAME", root->user.name },
+	};
+	const struct job *job = root->job;
+	int r = strv_add_all(&root->env, (const char *const *) job->env.items);
+
+	for (size_t i = 0; r == 0 && i < sizeof(defaults) / sizeof(defaults[0]); i++) {
+		if (!job_env(job, defaults[i].name))
+			r = strv_addf(&root->env, "%s=%s", defaults[i].name, defaults[i].value);
+	}
+	return r;
+}
+
+static void describe_program(struct root *root)
+{
+	const struct job *job = root->job;
+
+	/* A hook, or inputs, may make what it needs, and a hook's processes are its user's, too; with egress the canary takes so long that
+	 * it is better to look ahead meanwhile. */
+	root->starts_ahead = job->setup_argv.count == 0 && !job->has_inbox && !job->has_egress;
+	root->program = (struct program){ .argv = &job->argv,
+		                          .env = &root->env,
+		                          .cwd = job->cwd,
+		                          .user = &root->user,
+		                          .cgroup = &root->cgroup,
+		                          .has_stdin = job->has_stdin,
+		                          .gate = root->starts_ahead ? &root->gate : NULL };
 }
 
 static int settle_in(struct root *root, struct image_users *users, struct resoluto_err *err)
@@ -75,12 +117,16 @@ static int settle_in(struct root *root, struct image_users *users, struct resolu
 	const struct job *job = root->job;
 	int r = mount_settle_user(job->user, users, &root->user, err);
 
+	if (r == 0 && make_env(root) < 0)
+		r = resoluto_fail(err, -ENOMEM, "set the environment");
 	if (r == 0)
 		root->workspace = r = mount_make_owned(job->workspace_dir, &root->user, err);
 	if (r >= 0 && job->has_egress)
 		r = egress_files_write(err);
 	/* For the hint; where there is no such directory, the start of the program says so. */
 	(void) image_enter(job->cwd);
+	if (r >= 0)
+		describe_program(root);
 	return r < 0 ? r : 0;
 }
 
@@ -95,11 +141,9 @@ struct hint {
 	char *name, *path;
 };
 
-static void take_hint(const struct job *job, struct hint *ret)
+static void take_hint(const struct program *program, struct hint *ret)
 {
-	const char *path = job_env(job, "PATH");
-
-	*ret = (struct hint){ strdup(job->argv.items[0]), strdup(path ? path : PROGRAM_PATH) };
+	*ret = (struct hint){ strdup(program->argv->items[0]), strdup(program_path(program)) };
 }
 
 static void use_hint(struct hint *hint)
@@ -110,23 +154,34 @@ static void use_hint(struct hint *hint)
 	free(hint->path);
 }
 
+/* It waits at its gate, and this thread with it. */
+static void start_ahead(struct root *root)
+{
+	root->start_result = program_start(&root->program, &root->child, &root->failure,
+	                                   &root->start_err);
+	(void) sem_post(&root->has_started);
+}
+
 static void *make(void *ctx)
 {
 	CLEANUP(image_users_done) struct image_users users = { BUF_INIT(0), BUF_INIT(0) };
 	struct kernel_done done = { 0 };
 	struct root *root = ctx;
 	struct hint hint = { NULL, NULL };
+	bool starts_ahead;
 
 	root->result = explain(build(root, &done, &root->err), &root->err);
-	(void) sem_post(&root->has_early);
 	if (root->result == 0)
 		root->result = explain(look_in(&done, &users, &root->err), &root->err);
 	await(&root->has_job);
 	if (root->result == 0)
 		root->result = settle_in(root, &users, &root->err);
-	if (root->result == 0)
-		take_hint(root->job, &hint);
+	starts_ahead = root->result == 0 && root->starts_ahead;
+	if (root->result == 0 && !starts_ahead)
+		take_hint(&root->program, &hint);
 	(void) sem_post(&root->has_ended);
+	if (starts_ahead)
+		start_ahead(root);
 	use_hint(&hint);
 	return NULL;
 }
@@ -137,10 +192,13 @@ int root_begin(struct root *root, struct resoluto_err *err)
 	pthread_t thread;
 	int r;
 
-	*root = (struct root){ .inbox_disk = -1, .workspace = -1 };
+	*root = (struct root){ .inbox_disk = -1,
+		               .workspace = -1,
+		               .cgroup = CGROUP_NONE,
+		               .child = PROGRAM_CHILD_NONE };
 	(void) sem_init(&root->has_job, 0, 0);
-	(void) sem_init(&root->has_early, 0, 0);
 	(void) sem_init(&root->has_ended, 0, 0);
+	(void) sem_init(&root->has_started, 0, 0);
 	(void) pthread_attr_init(&attr);
 	(void) pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	r = pthread_attr_setstack(&attr, stack, sizeof(stack));
@@ -155,15 +213,21 @@ void root_give_job(struct root *root, const struct job *job)
 	(void) sem_post(&root->has_job);
 }
 
-void root_await_early(struct root *root)
-{
-	await(&root->has_early);
-}
-
 int root_await(struct root *root, struct resoluto_err *err)
 {
 	await(&root->has_ended);
 	if (root->result < 0)
 		*err = root->err;
 	return root->result;
+}
+
+int root_await_program(struct root *root, struct program_child *ret_child,
+                       struct program_failure *ret_failure, struct resoluto_err *err)
+{
+	await(&root->has_started);
+	*ret_child = root->child;
+	*ret_failure = root->failure;
+	if (root->start_result < 0)
+		*err = root->start_err;
+	return root->start_result;
 }

@@ -7,8 +7,8 @@
  *
  *	root_begin()        image and overlay, settings of the kernel, the image's users: what does not depend on the job (early.h)
  *	root_give_job()     user and workspace
- *	root_await_early()  /early has made what it makes: its control groups are the process's now
- *	root_await()        all of it is there; the thread ends with a look ahead (prefetch.h)
+ *	root_await()        all of it is there; the thread looks ahead (prefetch.h) and ends.  Or it starts the program ahead, up to its
+ *	                    gate: root_await_program()
  *
  * The thread goes into the new root alone.  The process stays where it was, and enters with mount_enter_root().
  */
@@ -17,7 +17,9 @@
 #include <semaphore.h>
 #include <stdbool.h>
 
+#include "guest/cgroup.h"
 #include "guest/job.h"
+#include "guest/program.h"
 #include "guest/users.h"
 
 struct root {
@@ -25,20 +27,28 @@ struct root {
 	struct user user;
 	int inbox_disk; /* owned; -1: the machine has none */
 	bool has_scratch;
-	int workspace; /* owned */
+	int workspace;          /* owned */
+	struct cgroup cgroup;   /* of the programs; open for the life of the process */
+	struct program program; /* what the job asks for */
+	struct strv env;        /* of all programs: the job's, and what every program has */
+	bool starts_ahead;      /* the program waits at its gate, or will */
+	struct program_gate gate;
 
 	/* The thread's. */
 	const struct job *job;
-	sem_t has_job, has_early, has_ended;
-	int result;
-	struct resoluto_err err;
+	sem_t has_job, has_ended, has_started;
+	int result, start_result;
+	struct resoluto_err err, start_err;
+	struct program_child child;
+	struct program_failure failure;
 };
 
 /* root must stay where it is, for the life of the process. */
 int root_begin(struct root *root, struct resoluto_err *err);
-/* Once.  The job must not change until root_await(). */
+/* Once.  The job must not change until root_await(), and its argv and cwd from then on neither. */
 void root_give_job(struct root *root, const struct job *job);
-/* Once, before the process makes the control groups, which /early may be making. */
-void root_await_early(struct root *root);
 /* Once, with a job given.  A failure is one of the image, of the job or of the kernel. */
 int root_await(struct root *root, struct resoluto_err *err);
+/* Once, where it starts ahead and its gate was opened: as program_start(). */
+int root_await_program(struct root *root, struct program_child *ret_child,
+                       struct program_failure *ret_failure, struct resoluto_err *err);

@@ -4,7 +4,8 @@
 /*
  * spawn.h - a child that is in a cgroup of its own from its first moment.
  *
- * As with vfork() it uses the caller's memory, and the caller waits, until it executes a program or ends:
+ * As with vfork() it uses the caller's memory, and the calling thread waits, until it executes a program or ends (no
+ * other thread may use setuid() and its like meanwhile, which wait for all of them):
  * nothing is copied for it, and what it stores the caller sees.  Moved into the cgroup afterwards instead, by
  * cgroup.procs, it would wait for a grace period of the kernel: some 10 ms.
  */

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "check.h"
+#include "child.h"
 #include "guest/program.h"
 
 static struct strv list(const char *const *items)
@@ -59,9 +64,108 @@ static void failures_are_told_as_shells_do(void)
 	}
 }
 
+enum { NOBODY = 65534, EXIT_CODE = 7 };
+
+/* One start, by a thread that waits at the gate with its program. */
+struct start {
+	struct program program;
+	struct program_child child;
+	struct program_failure failure;
+	int result;
+};
+
+/* Not every root may raise a limit. */
+int setrlimit(__rlimit_resource_t resource, const struct rlimit *limit)
+{
+	return 0;
+}
+
+static void *begin(void *ctx)
+{
+	struct start *start = ctx;
+
+	start->result = program_empty_bounding_set(NULL);
+	if (start->result == 0)
+		start->result = program_start(&start->program, &start->child, &start->failure,
+		                              NULL);
+	return NULL;
+}
+
+static const struct {
+	const char *file;
+	bool is_opened_first, is_dropped;
+	int result;
+	enum program_step step;
+} gates[] = {
+	{ "/bin/sh", false, false, 0, STEP_NONE },
+	{ "/bin/sh", true, false, 0, STEP_NONE },
+	{ "/bin/sh", false, true, -ECHILD, STEP_DROPPED },
+	{ "/bin/sh", true, true, -ECHILD, STEP_DROPPED },
+	{ "/nowhere/sh", false, false, -ECHILD, STEP_FIND },
+	{ "/etc/passwd", false, false, -ECHILD, STEP_EXEC },
+};
+static size_t current;
+
+static void decide(struct program_gate *gate)
+{
+	if (gates[current].is_dropped)
+		program_gate_drop(gate);
+	else
+		program_gate_open(gate);
+	program_gate_drop(gate); /* what is decided stays */
+}
+
+static void pass_current(void)
+{
+	const char *const words[] = { gates[current].file, "-c", "exit 7", NULL };
+	CLEANUP(strv_done) struct strv argv = list(words);
+	CLEANUP(strv_done) struct strv env = list((const char *const[]){ "PATH=/bin", NULL });
+	const struct cgroup cgroup = CGROUP_NONE;
+	const struct user user = { .uid = NOBODY, .gid = NOBODY };
+	struct program_gate gate = { 0 };
+	struct start start = { .program = { &argv, &env, "/", &user, &cgroup, false, &gate },
+		               .child = PROGRAM_CHILD_NONE };
+	pthread_t thread;
+	int status = 0;
+
+	if (gates[current].is_opened_first)
+		decide(&gate);
+	CHECK(pthread_create(&thread, NULL, begin, &start) == 0);
+	if (!gates[current].is_opened_first)
+		decide(&gate);
+	CHECK(pthread_join(thread, NULL) == 0);
+	CHECK(start.result == gates[current].result);
+	CHECK(start.result == 0 || start.failure.step == gates[current].step);
+	if (start.result == 0)
+		CHECK(waitpid(start.child.pid, &status, 0) == start.child.pid &&
+		      WEXITSTATUS(status) == EXIT_CODE);
+	/* Nothing is left, neither a process nor a descriptor. */
+	CHECK(waitpid(-1, &status, WNOHANG) < 0 && errno == ECHILD);
+	program_child_done(&start.child);
+	CHECK(dup(0) == 3);
+}
+
+static int run_current(void)
+{
+	check_state.failed = 0;
+	if (dup2(STDERR_FILENO, STDOUT_FILENO) < 0 || close_range(3, ~0U, 0) < 0)
+		return 1;
+	check_run(gates[current].file, pass_current);
+	return check_state.failed ? 1 : 0;
+}
+
+static void a_gate_decides_once(void)
+{
+	if (geteuid() != 0)
+		SKIP("only root has rights to take away");
+	for (current = 0; current < sizeof(gates) / sizeof(gates[0]); current++)
+		CHECK(in_child(run_current) == 0);
+}
+
 int main(void)
 {
 	RUN(sizes_are_the_kernels);
 	RUN(failures_are_told_as_shells_do);
+	RUN(a_gate_decides_once);
 	return check_done();
 }

@@ -20,15 +20,17 @@
 #include "guest/prefetch.h"
 #include "guest/root.h"
 
-enum { UID = 4711, SETTINGS = 5 };
+enum { UID = 4711, SETTINGS = 5, PID = 17 };
 
 /* What the replaced steps do, and what they saw. */
 static struct {
-	int image_code, kernel_code, user_code, workspace_code, names_code;
-	bool has_inbox, has_names, has_users;
+	int image_code, cgroup_code, kernel_code, user_code, workspace_code, names_code, start_code;
+	bool has_inbox, has_names, has_users, was_read, has_no_rights;
 	pthread_t builder;
 	char cwd[64], hint_name[64], hint_path[64];
 	sem_t has_hint, may_hint;
+	sem_t may_start;
+	const struct program *started;
 } steps;
 
 int early_take(struct early *ret, struct resoluto_err *err)
@@ -38,6 +40,38 @@ int early_take(struct early *ret, struct resoluto_err *err)
 	if (steps.has_inbox)
 		snprintf(ret->inbox, sizeof(ret->inbox), "/dev/vdb");
 	return steps.image_code < 0 ? resoluto_fail(err, steps.image_code, "no image") : 0;
+}
+
+int cgroup_create(struct cgroup *ret_cgroup, struct resoluto_err *err)
+{
+	*ret_cgroup = CGROUP_NONE;
+	return steps.cgroup_code < 0 ? resoluto_fail(err, steps.cgroup_code, "no cgroup") : 0;
+}
+
+const char *program_path(const struct program *program)
+{
+	CHECK_STR(program->env->items[0], "PATH=/a:/b");
+	return program->env->items[0] + strlen("PATH=");
+}
+
+int program_empty_bounding_set(struct resoluto_err *err)
+{
+	CHECK(pthread_equal(steps.builder, pthread_self()));
+	steps.has_no_rights = true;
+	return 0;
+}
+
+/* Stands at its gate until the test says so. */
+int program_start(const struct program *program, struct program_child *ret_child,
+                  struct program_failure *ret_failure, struct resoluto_err *err)
+{
+	CHECK(pthread_equal(steps.builder, pthread_self()) && steps.has_no_rights);
+	while (sem_wait(&steps.may_start) < 0)
+		;
+	steps.started = program;
+	*ret_child = (struct program_child){ .pid = PID, .stdin_fd = -1 };
+	*ret_failure = (struct program_failure){ STEP_FIND, ENOENT };
+	return steps.start_code < 0 ? resoluto_fail(err, steps.start_code, "no start") : 0;
 }
 
 int inputs_open_disk(const char *path, struct resoluto_err *err)
@@ -65,7 +99,7 @@ int mount_set_up_kernel(struct kernel_done *done, struct resoluto_err *err)
 
 int mount_read_users(struct image_users *ret, struct resoluto_err *err)
 {
-	steps.has_users = true;
+	steps.has_users = steps.was_read = true;
 	return 0;
 }
 
@@ -80,7 +114,7 @@ int mount_settle_user(const char *spec, struct image_users *users, struct user *
 	CHECK(pthread_equal(steps.builder, pthread_self()) && steps.has_users);
 	if (steps.user_code < 0)
 		return resoluto_fail(err, steps.user_code, "no user %s", spec);
-	*ret_user = (struct user){ .uid = UID };
+	*ret_user = (struct user){ .uid = UID, .name = "someone", .home = "/home/someone" };
 	return 0;
 }
 
@@ -135,6 +169,7 @@ static void begin(struct root *root)
 	struct resoluto_err err = { 0 };
 
 	CHECK(sem_init(&steps.has_hint, 0, 0) == 0 && sem_init(&steps.may_hint, 0, 0) == 0);
+	CHECK(sem_init(&steps.may_start, 0, 0) == 0);
 	CHECK(root_begin(root, &err) == 0);
 }
 
@@ -145,13 +180,16 @@ static void all_is_there(void)
 	struct job job = make_job();
 
 	steps.has_inbox = true;
+	CHECK(strv_add(&job.setup_argv, "hook") == 0);
 	begin(&root);
-	root_await_early(&root);
 	root_give_job(&root, &job);
 	CHECK(root_await(&root, &err) == 0);
-	CHECK(root.has_scratch);
+	CHECK(root.has_scratch && !root.starts_ahead && !root.program.gate);
 	CHECK(root.user.uid == UID && root.workspace >= 0 && root.inbox_disk >= 0);
 	CHECK_STR(steps.cwd, "/work");
+	CHECK(job.env.count == 1 && root.env.count == 4 && root.program.env == &root.env);
+	CHECK_STR(root.env.items[1], "HOME=/home/someone");
+	CHECK_STR(root.env.items[3], "LOGNAME=someone");
 	/* The job is its owner's again, while the thread still looks ahead. */
 	memset(job.argv.items[0], 'x', strlen(job.argv.items[0]));
 	memset(job.env.items[0], 'x', strlen(job.env.items[0]));
@@ -163,6 +201,73 @@ static void all_is_there(void)
 	CHECK_STR(steps.hint_path, "/a:/b");
 }
 
+static void check_it_starts_in_its_turn(bool inbox)
+{
+	static struct root root;
+	struct resoluto_err err = { 0 };
+	struct job job = make_job();
+
+	job.has_inbox = inbox;
+	job.has_egress = !inbox;
+	begin(&root);
+	root_give_job(&root, &job);
+	CHECK(root_await(&root, &err) == 0 && !root.starts_ahead && !root.program.gate);
+	CHECK(sem_post(&steps.may_hint) == 0);
+	while (sem_wait(&steps.has_hint) < 0)
+		;
+	CHECK(!steps.started);
+	job_done(&job);
+}
+
+/* Inputs may make what the program needs. */
+static void behind_inputs_nothing_starts_ahead(void)
+{
+	check_it_starts_in_its_turn(true);
+}
+
+static void with_egress_nothing_starts_ahead(void)
+{
+	check_it_starts_in_its_turn(false);
+}
+
+static void the_program_starts_ahead(void)
+{
+	static struct root root;
+	struct program_failure failure;
+	struct program_child child;
+	struct resoluto_err err = { 0 };
+	struct job job = make_job();
+
+	job.has_stdin = true;
+	begin(&root);
+	root_give_job(&root, &job);
+	CHECK(root_await(&root, &err) == 0 && root.starts_ahead);
+	CHECK(root.program.gate == &root.gate && root.program.has_stdin);
+	CHECK(root.program.argv == &job.argv);
+	CHECK(sem_post(&steps.may_start) == 0);
+	CHECK(root_await_program(&root, &child, &failure, &err) == 0 && child.pid == PID);
+	CHECK(steps.started == &root.program);
+	job_done(&job);
+}
+
+static void a_failed_start_is_told(void)
+{
+	static struct root root;
+	struct program_failure failure;
+	struct program_child child;
+	struct resoluto_err err = { 0 };
+	struct job job = make_job();
+
+	steps.start_code = -ECHILD;
+	begin(&root);
+	root_give_job(&root, &job);
+	CHECK(root_await(&root, &err) == 0 && sem_post(&steps.may_start) == 0);
+	CHECK(root_await_program(&root, &child, &failure, &err) == -ECHILD);
+	CHECK(failure.step == STEP_FIND && failure.error == ENOENT);
+	CHECK_STR(err.text, "no start");
+	job_done(&job);
+}
+
 /* What fails before the job has come is told when it is waited for; the job is not touched. */
 static void a_failure_of_the_image_waits_for_its_question(void)
 {
@@ -172,11 +277,25 @@ static void a_failure_of_the_image_waits_for_its_question(void)
 
 	steps.image_code = -EIO;
 	begin(&root);
-	root_await_early(&root);
 	root_give_job(&root, &job);
 	CHECK(root_await(&root, &err) == -EIO);
 	CHECK_STR(err.text, "no image");
 	CHECK(root.workspace == -1 && root.inbox_disk == -1 && !steps.cwd[0]);
+	job_done(&job);
+}
+
+static void a_failure_of_the_cgroup_waits_for_its_question(void)
+{
+	static struct root root;
+	struct resoluto_err err = { 0 };
+	struct job job = make_job();
+
+	steps.cgroup_code = -EBUSY;
+	begin(&root);
+	root_give_job(&root, &job);
+	CHECK(root_await(&root, &err) == -EBUSY);
+	CHECK_STR(err.text, "no cgroup");
+	CHECK(!root.starts_ahead && !steps.was_read);
 	job_done(&job);
 }
 
@@ -188,11 +307,10 @@ static void a_failure_of_the_kernel_waits_for_its_question(void)
 
 	steps.kernel_code = -EPERM;
 	begin(&root);
-	root_await_early(&root);
 	root_give_job(&root, &job);
 	CHECK(root_await(&root, &err) == -EPERM);
 	CHECK_STR(err.text, "no settings");
-	CHECK(root.workspace == -1 && !steps.has_users);
+	CHECK(root.workspace == -1 && !steps.was_read);
 	job_done(&job);
 }
 
@@ -230,6 +348,12 @@ static const struct {
 	void (*fn)(void);
 } cases[] = {
 	{ "all_is_there", all_is_there },
+	{ "behind_inputs_nothing_starts_ahead", behind_inputs_nothing_starts_ahead },
+	{ "with_egress_nothing_starts_ahead", with_egress_nothing_starts_ahead },
+	{ "the_program_starts_ahead", the_program_starts_ahead },
+	{ "a_failed_start_is_told", a_failed_start_is_told },
+	{ "a_failure_of_the_cgroup_waits_for_its_question",
+	  a_failure_of_the_cgroup_waits_for_its_question },
 	{ "a_failure_of_the_image_waits_for_its_question",
 	  a_failure_of_the_image_waits_for_its_question },
 	{ "a_failure_of_the_kernel_waits_for_its_question",
