@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "guest/cgroup.h"
 #include "guest/early.h"
 #include "guest/init.h"
@@ -132,6 +134,17 @@ static void await_disks(struct disks *ret_disks)
 	}
 }
 
+/* What the C library of PID 1 asks for before its first line, and PID 1 behind it: the kernel's part of these answers is translated here
+ * then, beside the drivers. */
+static void ask_ahead(void)
+{
+	char path[32];
+
+	(void) !readlink("/proc/self/exe", path, sizeof(path));
+	(void) clock_mono_ms();
+	(void) poll(NULL, 0, 0);
+}
+
 /* Settings of drivers that have not started yet are passed over here: PID 1 says those. */
 static int make_all(struct early *early, struct resoluto_err *err)
 {
@@ -143,6 +156,7 @@ static int make_all(struct early *early, struct resoluto_err *err)
 		r = mount_views(err);
 	if (r < 0)
 		return r;
+	ask_ahead();
 	await_kernel();
 	r = mount_set_up_kernel(&early->kernel, err);
 	if (r == 0)
