@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "guest/job.h"
+#include "guest/job_read.h"
 #include "wire/chunk_writer.h"
 #include "wire/contract.h"
 #include "wire/glob.h"
@@ -13,20 +13,10 @@
 
 enum { JOB_NAME_MAX = 64 }; /* bytes of a run or node id that are taken over */
 
-static void json_release(json_t **value)
-{
-	json_decref(*value);
-}
-
-static const char *env_text(const json_t *env, const char *name)
-{
-	return json_string_value(json_object_get(env, name));
-}
-
 /* A member of env, or the default if it is missing or empty; NULL only when out of memory or by default. */
-static int take_text(const json_t *env, const char *name, const char *fallback, char **ret)
+static int take_text(const struct strv *env, const char *name, const char *fallback, char **ret)
 {
-	const char *text = env_text(env, name);
+	const char *text = job_value(env, name);
 
 	if (!text || !*text)
 		text = fallback;
@@ -34,10 +24,10 @@ static int take_text(const json_t *env, const char *name, const char *fallback, 
 	return text && !*ret ? -ENOMEM : 0;
 }
 
-static int take_number(const json_t *env, const char *name, uint64_t fallback, uint64_t max,
+static int take_number(const struct strv *env, const char *name, uint64_t fallback, uint64_t max,
                        uint64_t *ret, struct resoluto_err *err)
 {
-	const char *text = env_text(env, name);
+	const char *text = job_value(env, name);
 	unsigned long long number;
 	char *end;
 
@@ -53,56 +43,28 @@ static int take_number(const json_t *env, const char *name, uint64_t fallback, u
 	return 0;
 }
 
-static int add_strings(const json_t *array, const char *what, struct strv *ret,
-                       struct resoluto_err *err)
-{
-	size_t i;
-	json_t *item;
-
-	if (!json_is_array(array))
-		return resoluto_fail(err, -EINVAL, "%s is not an array", what);
-	json_array_foreach(array, i, item)
-	{
-		if (!json_is_string(item))
-			return resoluto_fail(err, -EINVAL,
-			                     "%s holds something that is not a string", what);
-		if (strv_add(ret, json_string_value(item)) < 0)
-			return resoluto_fail(err, -ENOMEM, "copy %s", what);
-	}
-	return 0;
-}
-
 /* A variable that holds a JSON array of strings; missing or empty: an empty list. */
-static int take_list(const json_t *env, const char *name, struct strv *ret,
+static int take_list(const struct strv *env, const char *name, struct strv *ret,
                      struct resoluto_err *err)
 {
-	CLEANUP(json_release) json_t *array = NULL;
-	const char *text = env_text(env, name);
+	const char *text = job_value(env, name);
+	struct json_scan at, whole;
 
 	if (!text || !*text)
 		return 0;
-	array = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-	if (!array)
+	whole = at = (struct json_scan){ .at = text, .end = text + strlen(text) };
+	if (json_scan_skip(&whole) < 0 || json_scan_end(&whole) < 0)
 		return resoluto_fail(err, -EINVAL, "%s is not JSON", name);
-	return add_strings(array, name, ret, err);
+	return job_read_strings(at, name, ret, err);
 }
 
-static int take_program_env(const json_t *env, struct job *job, struct resoluto_err *err)
+static int take_program_env(const struct strv *env, struct job *job, struct resoluto_err *err)
 {
-	const char *name;
-	json_t *value;
+	for (size_t i = 0; i < env->count; i++) {
+		const char *pair = env->items[i];
 
-	json_object_foreach((json_t *) env, name, value)
-	{
-		if (!json_is_string(value))
-			return resoluto_fail(err, -EINVAL, "the variable %.100s is not a string",
-			                     name);
-		if (strncmp(name, ENV_PREFIX, strlen(ENV_PREFIX)) == 0)
-			continue;
-		if (!*name || strchr(name, '='))
-			return resoluto_fail(err, -EINVAL, "'%.100s' is not a name of a variable",
-			                     name);
-		if (strv_addf(&job->env, "%s=%s", name, json_string_value(value)) < 0)
+		if (strncmp(pair, ENV_PREFIX, strlen(ENV_PREFIX)) != 0 &&
+		    strv_add(&job->env, pair) < 0)
 			return resoluto_fail(err, -ENOMEM, "copy the environment");
 	}
 	return 0;
@@ -118,7 +80,7 @@ static int check_absolute(const char *path, const char *what, struct resoluto_er
 	return 0;
 }
 
-static int take_paths(const json_t *env, struct job *job, struct resoluto_err *err)
+static int take_paths(const struct strv *env, struct job *job, struct resoluto_err *err)
 {
 	int r;
 
@@ -140,7 +102,7 @@ static int take_paths(const json_t *env, struct job *job, struct resoluto_err *e
 	return r;
 }
 
-static int take_numbers(const json_t *env, struct job *job, struct resoluto_err *err)
+static int take_numbers(const struct strv *env, struct job *job, struct resoluto_err *err)
 {
 	uint64_t port;
 	int r = take_number(env, ENV_CANARY_PROBE_PORT, 80, UINT16_MAX, &port, err);
@@ -152,9 +114,9 @@ static int take_numbers(const json_t *env, struct job *job, struct resoluto_err 
 	                   &job->drain_timeout_ms, err);
 }
 
-static int take_texts(const json_t *env, struct job *job, struct resoluto_err *err)
+static int take_texts(const struct strv *env, struct job *job, struct resoluto_err *err)
 {
-	const char *redact = env_text(env, ENV_REDACT), *flush = env_text(env, ENV_FLUSH);
+	const char *redact = job_value(env, ENV_REDACT), *flush = job_value(env, ENV_FLUSH);
 
 	job->redacts_patterns = !redact || strcmp(redact, "values") != 0;
 	job->has_object_store = flush && strcmp(flush, "object") == 0;
@@ -167,9 +129,9 @@ static int take_texts(const json_t *env, struct job *job, struct resoluto_err *e
 }
 
 /* First of all, so that a refusal can be reported under the right name. */
-static int take_ids(const json_t *env, struct job *job, struct resoluto_err *err)
+static int take_ids(const struct strv *env, struct job *job, struct resoluto_err *err)
 {
-	const char *run_id = env_text(env, ENV_RUN_ID), *node_id = env_text(env, ENV_NODE_ID);
+	const char *run_id = job_value(env, ENV_RUN_ID), *node_id = job_value(env, ENV_NODE_ID);
 
 	if (!node_id || !*node_id)
 		node_id = "run";
@@ -182,69 +144,58 @@ static int take_ids(const json_t *env, struct job *job, struct resoluto_err *err
 	return job->node_id ? 0 : resoluto_fail(err, -EINVAL, "%s is too long", ENV_NODE_ID);
 }
 
-static int add_pattern(const json_t *item, struct egress_policy *policy, struct resoluto_err *err)
+static int add_patterns(const struct strv *texts, struct egress_policy *policy,
+                        struct resoluto_err *err)
 {
-	const char *text = json_string_value(item);
-	struct egress_pattern pattern;
-	int r;
-
-	if (!text)
-		return resoluto_fail(err, -EINVAL, "egress holds a pattern that is not a string");
-	r = egress_pattern_parse(text, policy->is_wide, &pattern, NULL, err);
-	return r < 0 ? r : egress_policy_add(policy, &pattern, err);
-}
-
-/* No such member: no network at all, and nobody who answers names. */
-static int take_egress(const json_t *root, struct job *job, struct resoluto_err *err)
-{
-	const json_t *egress = json_object_get(root, "egress");
-	const json_t *patterns = json_object_get(egress, "patterns");
-	size_t i;
-	json_t *item;
 	int r = 0;
 
-	if (!egress)
-		return 0;
-	if (!json_is_array(patterns) || json_array_size(patterns) > EGRESS_PATTERNS_MAX)
-		return resoluto_fail(err, -EINVAL, "egress has no list of at most %d patterns",
-		                     EGRESS_PATTERNS_MAX);
-	job->has_egress = true;
-	job->egress.is_wide = json_is_true(json_object_get(egress, "wide"));
-	job->egress.is_learning = json_is_true(json_object_get(egress, "learn"));
-	json_array_foreach(patterns, i, item)
-	{
+	for (size_t i = 0; r == 0 && i < texts->count; i++) {
+		struct egress_pattern pattern;
+
+		r = egress_pattern_parse(texts->items[i], policy->is_wide, &pattern, NULL, err);
 		if (r == 0)
-			r = add_pattern(item, &job->egress, err);
+			r = egress_policy_add(policy, &pattern, err);
 	}
 	return r;
 }
 
-static int take_heartbeat(const json_t *root, struct job *job, struct resoluto_err *err)
+/* No such member: no network at all, and nobody who answers names. */
+static int take_egress(struct json_scan at, struct job *job, struct resoluto_err *err)
 {
-	const json_t *heartbeat = json_object_get(root, "heartbeat_ms");
-	const json_int_t ms = json_integer_value(heartbeat);
+	enum { PATTERNS, LEARN, WIDE, COUNT };
+	static const char *const names[COUNT] = { "patterns", "learn", "wide" };
+	CLEANUP(strv_done) struct strv texts = { 0 };
+	struct json_scan members[COUNT] = { { 0 } };
+	int r;
 
-	if (heartbeat && (ms < CHUNK_HEARTBEAT_MIN_MS || ms > CHUNK_HEARTBEAT_MS))
+	if (!at.at)
+		return 0;
+	if (job_find_members(&at, names, COUNT, members) < 0 || !members[PATTERNS].at)
+		return resoluto_fail(err, -EINVAL, "egress has no list of patterns");
+	r = job_read_strings(members[PATTERNS], "egress.patterns", &texts, err);
+	if (r == 0 && texts.count > EGRESS_PATTERNS_MAX)
+		r = resoluto_fail(err, -EINVAL, "egress has more than %d patterns",
+		                  EGRESS_PATTERNS_MAX);
+	if (r < 0)
+		return r;
+	job->has_egress = true;
+	job->egress.is_wide = job_is_true(members[WIDE]);
+	job->egress.is_learning = job_is_true(members[LEARN]);
+	return add_patterns(&texts, &job->egress, err);
+}
+
+static int take_heartbeat(struct json_scan heartbeat, struct job *job, struct resoluto_err *err)
+{
+	const int64_t ms = job_integer(heartbeat);
+
+	if (heartbeat.at && (ms < CHUNK_HEARTBEAT_MIN_MS || ms > CHUNK_HEARTBEAT_MS))
 		return resoluto_fail(err, -EINVAL, "heartbeat_ms is not a number from %d to %d",
 		                     CHUNK_HEARTBEAT_MIN_MS, CHUNK_HEARTBEAT_MS);
 	job->heartbeat_ms = (uint64_t) ms;
 	return 0;
 }
 
-static int take_flags(const json_t *root, struct job *job, struct resoluto_err *err)
-{
-	const json_t *redact = json_object_get(root, "redact");
-	const int r = take_heartbeat(root, job, err);
-
-	if (r < 0)
-		return r;
-	job->has_stdin = json_is_true(json_object_get(root, "stdin"));
-	job->has_scratch = json_is_true(json_object_get(root, "scratch"));
-	job->has_inbox = json_is_true(json_object_get(root, "inbox"));
-	return redact ? add_strings(redact, "redact", &job->redact, err) : 0;
-}
-
-static int take_env(const json_t *env, struct job *job, struct resoluto_err *err)
+static int take_env(const struct strv *env, struct job *job, struct resoluto_err *err)
 {
 	int r = take_ids(env, job, err);
 
@@ -265,37 +216,64 @@ static int take_env(const json_t *env, struct job *job, struct resoluto_err *err
 	return r < 0 ? r : take_program_env(env, job, err);
 }
 
+static void strv_wipe_done(struct strv *strv)
+{
+	strv_wipe(strv);
+	strv_done(strv);
+}
+
+enum { SCHEMA, ENV, STDIN, SCRATCH, INBOX, HEARTBEAT, REDACT, EGRESS, MEMBER_COUNT };
+
+static int take_members(const struct json_scan members[MEMBER_COUNT], struct job *job,
+                        struct resoluto_err *err)
+{
+	int r = take_heartbeat(members[HEARTBEAT], job, err);
+
+	job->has_stdin = job_is_true(members[STDIN]);
+	job->has_scratch = job_is_true(members[SCRATCH]);
+	job->has_inbox = job_is_true(members[INBOX]);
+	if (r == 0 && members[REDACT].at)
+		r = job_read_strings(members[REDACT], "redact", &job->redact, err);
+	return r < 0 ? r : take_egress(members[EGRESS], job, err);
+}
+
 int job_parse(const char *json, size_t len, struct job *ret_job, struct resoluto_err *err)
 {
-	CLEANUP(json_release) json_t *root = NULL;
-	json_error_t json_err;
-	const json_t *env;
+	static const char *const names[MEMBER_COUNT] = { "schema",  "env",   "stdin",
+		                                         "scratch", "inbox", "heartbeat_ms",
+		                                         "redact",  "egress" };
+	CLEANUP(strv_wipe_done) struct strv env = { 0 };
+	struct resoluto_err complaint = { .code = 0 };
+	struct json_scan root = { .at = json, .end = json + len },
+			 members[MEMBER_COUNT] = { { 0 } };
 	int r;
 
 	*ret_job = (struct job){ .probe_port = 80 };
-	root = json_loadb(json, len, JSON_REJECT_DUPLICATES, &json_err);
-	env = json_object_get(root, "env");
-	if (!json_is_object(root) || !json_is_object(env))
+	r = job_find_members(&root, names, MEMBER_COUNT, members);
+	if (r == 0)
+		r = json_scan_end(&root);
+	if (r == 0)
+		r = members[ENV].at ? job_read_variables(members[ENV], &env, &complaint) : -EBADMSG;
+	if (r == -EBADMSG)
 		return resoluto_fail(err, -EINVAL,
 		                     "the job is not a JSON object with an object env");
-	if (json_integer_value(json_object_get(root, "schema")) != JOB_SCHEMA)
+	if (r < 0)
+		return resoluto_fail(err, r, "read the job");
+	if (job_integer(members[SCHEMA]) != JOB_SCHEMA)
 		return resoluto_fail(err, -EINVAL, "the job is not of schema %d", JOB_SCHEMA);
-	r = take_env(env, ret_job, err);
-	if (r == 0)
-		r = take_flags(root, ret_job, err);
-	return r < 0 ? r : take_egress(root, ret_job, err);
+	r = take_env(&env, ret_job, err);
+	if (r == 0 && complaint.code) {
+		if (err)
+			*err = complaint;
+		r = complaint.code;
+	}
+	return r < 0 ? r : take_members(members, ret_job, err);
 }
 
 void strv_wipe(struct strv *strv)
 {
 	for (size_t i = 0; i < strv->count; i++)
 		explicit_bzero(strv->items[i], strlen(strv->items[i]));
-}
-
-static void strv_wipe_done(struct strv *strv)
-{
-	strv_wipe(strv);
-	strv_done(strv);
 }
 
 void job_done(struct job *job)
@@ -317,16 +295,5 @@ void job_done(struct job *job)
 
 const char *job_env(const struct job *job, const char *name)
 {
-	size_t len = strlen(name);
-
-	for (size_t i = 0; i < job->env.count; i++) {
-		if (strncmp(job->env.items[i], name, len) == 0 && job->env.items[i][len] == '=')
-			return job->env.items[i] + len + 1;
-	}
-	return NULL;
-}
-
-int job_env_default(struct job *job, const char *name, const char *value)
-{
-	return job_env(job, name) ? 0 : strv_addf(&job->env, "%s=%s", name, value);
+	return job_value(&job->env, name);
 }

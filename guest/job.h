@@ -51,8 +51,6 @@ void job_done(struct job *job);
 
 /* The value of a variable of the program, NULL if it has none. */
 const char *job_env(const struct job *job, const char *name);
-/* Set it unless the job has set it. */
-int job_env_default(struct job *job, const char *name, const char *value);
 
 /* Overwrite every string of the list; the list stays. */
 void strv_wipe(struct strv *strv);

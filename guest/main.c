@@ -43,7 +43,7 @@ static int block_sigchld(struct resoluto_err *err)
 	                                               : 0;
 }
 
-/* The job is JSON and may hold secrets: what the parser gives back is overwritten. */
+/* Names of egress are parsed unredacted: what the parser gives back is overwritten. */
 static void wipe_and_free(void *bytes)
 {
 	if (bytes)

@@ -48,6 +48,20 @@ int json_scan_object(struct json_scan *scan)
 	return open_level(scan, '{');
 }
 
+int json_scan_array(struct json_scan *scan)
+{
+	return open_level(scan, '[');
+}
+
+int json_scan_item(struct json_scan *scan, bool is_first)
+{
+	if (take(scan, ']')) {
+		scan->depth--;
+		return 0;
+	}
+	return is_first || take(scan, ',') ? 1 : -EBADMSG;
+}
+
 int json_scan_end(struct json_scan *scan)
 {
 	return json_scan_peek(scan) < 0 ? 0 : -EBADMSG;
@@ -370,15 +384,12 @@ static int skip_object(struct json_scan *scan)
 
 static int skip_array(struct json_scan *scan)
 {
-	int r = open_level(scan, '[');
+	int r = json_scan_array(scan);
 
 	for (bool is_first = true; r == 0; is_first = false) {
-		if (take(scan, ']')) {
-			scan->depth--;
-			return 0;
-		}
-		if (!is_first && !take(scan, ','))
-			return -EBADMSG;
+		r = json_scan_item(scan, is_first);
+		if (r <= 0)
+			return r;
 		r = json_scan_skip(scan);
 	}
 	return r;

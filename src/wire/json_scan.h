@@ -42,6 +42,10 @@ struct json_name {
  * for an object. */
 int json_scan_key(struct json_scan *scan, bool is_first, struct buf *scratch,
                   struct json_name *ret_key);
+/* Go into an array. */
+int json_scan_array(struct json_scan *scan);
+/* 1: a value comes next.  0: the array is over.  is_first: of the first call for an array. */
+int json_scan_item(struct json_scan *scan, bool is_first);
 /* Append the text that a string stands for (perhaps with NUL in it); NULL: only check it. */
 int json_scan_string(struct json_scan *scan, struct buf *text);
 int json_scan_number(struct json_scan *scan, struct json_number *ret_number);

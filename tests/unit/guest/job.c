@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "check.h"
 #include "guest/job.h"
@@ -128,9 +129,6 @@ static void the_program_sees_nothing_of_ours(void)
 	CHECK_STR(job_env(&job, "A"), "2");
 	CHECK_STR(job_env(&job, "EMPTY"), "");
 	CHECK(!job_env(&job, "RESOLUTO_STORE_PREFIX") && !job_env(&job, "B"));
-	CHECK(job_env_default(&job, "A", "new") == 0 && job_env_default(&job, "B", "new") == 0);
-	CHECK_STR(job_env(&job, "A"), "2");
-	CHECK_STR(job_env(&job, "B"), "new");
 }
 
 static void what_is_no_job(void)
@@ -141,6 +139,9 @@ static void what_is_no_job(void)
 	refuse("{\"schema\":1,\"env\":[]}", "object env");
 	refuse("{\"env\":{}}", "schema");
 	refuse("{\"schema\":1,\"schema\":1,\"env\":{}}", "not a JSON object");
+	refuse("{\"schema\":1,\"env\":{}}x", "not a JSON object");
+	refuse("{\"schema\":1.0,\"env\":{}}", "schema");
+	refuse("{\"schema\":1,\"env\":{},\"env\":{}}", "not a JSON object");
 	refuse("{\"schema\":1,\"env\":{}}", "RESOLUTO_RUN_ID");
 	refuse("{\"schema\":1,\"env\":{\"RESOLUTO_RUN_ID\":\"r\"}}", "RESOLUTO_WORKLOAD_ARGV");
 	refuse("{\"schema\":1,\"env\":{\"RESOLUTO_RUN_ID\":\"r\\u0000\"}}", "not a JSON object");
@@ -168,6 +169,8 @@ static void what_does_not_fit(void)
 	refuse("{\"schema\":1,\"heartbeat_ms\":\"333\",\"env\":{\"RESOLUTO_RUN_ID\":\"r\","
 	       "\"RESOLUTO_WORKLOAD_ARGV\":\"[\\\"x\\\"]\"}}",
 	       "heartbeat_ms");
+	refuse(ENV("},\"redact\":{\"a\":1"), "redact is not an array");
+	refuse(ENV("},\"redact\":[null],\"x\":{"), "redact holds");
 	refuse(ENV(",\"N\":1"), "not a string");
 	refuse(ENV(",\"A=B\":\"1\""), "name of a variable");
 	refuse(ENV(",\"\":\"1\""), "name of a variable");
@@ -183,6 +186,43 @@ static void a_refused_job_still_has_its_name(void)
 	CHECK_STR(job.node_id, "run");
 }
 
+/* Few names are compared each with each, many are sorted. */
+static void a_variable_twice_is_no_job(void)
+{
+	for (int others = 0; others <= 100; others += 100) {
+		CLEANUP(buf_done) struct buf json = BUF_INIT(16 * 1024);
+		CLEANUP(job_done) struct job job;
+
+		CHECK(buf_add_str(&json,
+		                  "{\"schema\":1,\"env\":{\"RESOLUTO_RUN_ID\":\"r\",\"Z\":\"\","
+		                  "\"RESOLUTO_WORKLOAD_ARGV\":\"[\\\"x\\\"]\"") == 0);
+		for (int i = 0; i < others; i++)
+			CHECK(buf_addf(&json, ",\"Z%d\":\"%d\"", i, i) == 0);
+		CHECK(buf_add_str(&json, "}}") == 0);
+		CHECK(job_parse(json.data, json.len, &job, NULL) == 0);
+		CHECK(job.env.count == 1 + (size_t) others);
+		CHECK_STR(job.env.items[0], "Z=");
+		buf_cut(&json, json.len - 2);
+		CHECK(buf_add_str(&json, ",\"Z\":\"2\"}}") == 0);
+		refuse(json.data, "not a JSON object");
+	}
+}
+
+static void strings_may_be_empty_or_escaped(void)
+{
+	CLEANUP(job_done)
+	struct job job = parse(
+		"{\"schema\":1,\"redact\":[\"first\",\"\"],\"env\":{\"A\\u0042\":\"x\","
+		"\"RESOLUTO_RUN_ID\":\"r\",\"E\":\"\","
+		"\"RESOLUTO_WORKLOAD_ARGV\":\"[\\\"x\\\",\\\"\\\"]\"}}");
+
+	CHECK(job.argv.count == 2 && job.redact.count == 2);
+	CHECK_STR(job.argv.items[1], "");
+	CHECK_STR(job.redact.items[1], "");
+	CHECK_STR(job_env(&job, "AB"), "x");
+	CHECK_STR(job_env(&job, "E"), "");
+}
+
 int main(void)
 {
 	RUN(the_least_job_has_the_defaults);
@@ -193,5 +233,7 @@ int main(void)
 	RUN(what_is_no_job);
 	RUN(what_does_not_fit);
 	RUN(a_refused_job_still_has_its_name);
+	RUN(a_variable_twice_is_no_job);
+	RUN(strings_may_be_empty_or_escaped);
 	return check_done();
 }
