@@ -17,6 +17,7 @@
 enum {
 	TREE_DEPTH_MAX = 1000000, /* directories */
 	TREE_TRIES = 100,
+	OPEN_TRIES = 1000, /* of one path, while others rename */
 };
 
 bool path_is_beneath(const char *path)
@@ -81,10 +82,11 @@ int open_resolving(int dirfd, const char *path, int flags, mode_t mode, uint64_t
 		.resolve = resolve,
 	};
 	long fd;
+	int tries = 0;
 
 	do {
 		fd = syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
-	} while (fd < 0 && (errno == EINTR || errno == EAGAIN));
+	} while (fd < 0 && (errno == EINTR || (errno == EAGAIN && ++tries < OPEN_TRIES)));
 	return fd < 0 ? -errno : (int) fd;
 }
 

@@ -33,7 +33,8 @@ bool path_next_part(const char **path, struct path_part *ret_part);
  * stay.  free(); NULL: no memory. */
 char *path_plain(const char *path);
 
-/* openat2 with these RESOLVE_ flags; O_CLOEXEC is added.  mode counts with O_CREAT only. */
+/* openat2 with these RESOLVE_ flags; O_CLOEXEC is added.  mode counts with O_CREAT only.  -EAGAIN: with O_NONBLOCK the file is under
+ * somebody's lease; else names change all the time. */
 int open_resolving(int dirfd, const char *path, int flags, mode_t mode, uint64_t resolve);
 /* The same beneath dirfd, through no link. */
 int open_beneath(int dirfd, const char *path, int flags, mode_t mode);

@@ -517,6 +517,25 @@ static void shares_the_work_with_another(void)
 	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
 }
 
+/* With O_NONBLOCK a file under a lease says EAGAIN, as names that change do: it is not asked for ever. */
+static void a_lease_is_not_waited_for(void)
+{
+	CLEANUP(fd_close) int holder = -1;
+
+	begin();
+	make_file(place.tree, "leased", "");
+	CHECK(signal(SIGIO, SIG_IGN) != SIG_ERR);
+	holder = openat(place.tree, "leased", O_RDONLY | O_CLOEXEC);
+	if (fcntl(holder, F_SETLEASE, F_WRLCK) < 0)
+		SKIP("leases are not allowed here");
+	CHECK(open_beneath(place.tree, "leased", O_RDONLY | O_NONBLOCK, 0) == -EAGAIN);
+	fd_close(&holder);
+	holder = open_beneath(place.tree, "leased", O_RDONLY | O_NONBLOCK, 0);
+	CHECK(holder >= 0);
+	CHECK(signal(SIGIO, SIG_DFL) != SIG_ERR);
+	end();
+}
+
 int main(void)
 {
 	RUN(knows_what_lies_beneath);
@@ -539,5 +558,6 @@ int main(void)
 	RUN(removes_nothing_outside_in_a_race);
 	RUN(shares_the_work_with_another);
 	end();
+	RUN(a_lease_is_not_waited_for);
 	return check_done();
 }
