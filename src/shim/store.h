@@ -21,7 +21,7 @@
 
 enum {
 	STORE_RESERVE = 64 * 1024 * 1024, /* bytes of the file system that a run leaves free */
-	STORE_KEPT_MAX = 8,               /* objects that are flushed one by one */
+	STORE_KEPT_MAX = 10,              /* objects that are flushed one by one */
 };
 
 struct store {

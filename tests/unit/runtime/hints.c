@@ -8,16 +8,20 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/crc32c.h"
 #include "base/io.h"
 #include "base/path.h"
 #include "check.h"
 #include "runtime/microvm/run.h"
 #include "shim/shim.h"
 #include "wire/frame.h"
+#include "wire/keys.h"
+#include "wire/result.h"
 
 enum {
 	LONG_MS = 20 * 1000, /* what a wait takes that has missed its hint */
@@ -143,6 +147,53 @@ static struct shim *shim_with_port(int *ret_guest)
 	return shim;
 }
 
+static void shim_done_with(struct shim *shim, int guest)
+{
+	channel_done(&shim->conduit);
+	channel_done(&shim->control);
+	channel_done(&shim->caller);
+	loop_free(&shim->loop);
+	fd_close(&guest);
+	free(shim);
+}
+
+static void guest_puts_manifest(struct shim *shim)
+{
+	CLEANUP(buf_done) struct buf text = BUF_INIT(DEMUX_MANIFEST_MAX);
+	CLEANUP(buf_done) struct buf head = BUF_INIT(64);
+	struct buf *in = &shim->conduit.in;
+
+	CHECK(manifest_write(&text, 0) == 0);
+	CHECK(buf_add(&head, "\xff\xff\xff\xff\xff\xff\xff\xff", 8) == 0 &&
+	      buf_add_str(&head, KEY_MANIFEST) == 0);
+	CHECK(frame_add_u32(in, FRAME_HELLO, 0, FRAME_VERSION) == 0 &&
+	      frame_add(in, FRAME_PUT_BEGIN, 0, 1, head.data, head.len) == 0 &&
+	      frame_add(in, FRAME_PUT_DATA, 0, 1, text.data, text.len) == 0 &&
+	      frame_add_u32(in, FRAME_PUT_END, 1, crc32c(0, text.data, text.len)) == 0);
+}
+
+/* Its machine is gone by then, so nobody could send it again: no answer but the end, with the store's reason. */
+static void a_manifest_without_a_place_ends_the_run(void)
+{
+	for (int blocked = 0; blocked < 2; blocked++) {
+		char dir[sizeof(state_dir) + sizeof("/prefix-0")];
+		int guest;
+		struct shim *shim = shim_with_port(&guest);
+
+		snprintf(dir, sizeof(dir), "%s/prefix-%d", state_dir, blocked);
+		CHECK(mkdir(dir, 0700) == 0);
+		shim->store.prefix_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		/* A directory where the file should be. */
+		CHECK(!blocked || mkdirat(shim->store.prefix_fd, KEY_MANIFEST, 0700) == 0);
+		guest_puts_manifest(shim);
+		CHECK(shim_conduit_event(&shim->conduit.watch, 0) == 0);
+		CHECK(shim->is_stopping && shim->ending.has_manifest == !blocked);
+		CHECK(shim->ending.stop == (blocked ? REASON_STORE_FAILED : REASON_NONE));
+		fd_close(&shim->store.prefix_fd);
+		shim_done_with(shim, guest);
+	}
+}
+
 static void guest_says_all(struct shim *shim)
 {
 	struct buf *in = &shim->conduit.in;
@@ -163,12 +214,7 @@ static void frames_put_off_for_a_full_port_are_taken(void)
 	CHECK(shim_conduit_event(&shim->conduit.watch, 0) == 0);
 	CHECK(shim->demux.last_stream == OBJECTS && shim->conduit.in.len == 0);
 	CHECK(!shim->is_stopping);
-	channel_done(&shim->conduit);
-	channel_done(&shim->control);
-	channel_done(&shim->caller);
-	loop_free(&shim->loop);
-	fd_close(&guest);
-	free(shim);
+	shim_done_with(shim, guest);
 }
 
 /* As much as is there, thrown away; how much that was. */
@@ -332,6 +378,7 @@ int main(void)
 	RUN(a_hint_heard_while_stdin_is_sent_still_wakes);
 	RUN(a_hint_wakes_once);
 	RUN(a_boot_does_not_last_for_ever);
+	RUN(a_manifest_without_a_place_ends_the_run);
 	RUN(frames_put_off_for_a_full_port_are_taken);
 	RUN(a_large_job_waits_for_a_slow_guest);
 	RUN(the_time_is_told_to_who_asks);
