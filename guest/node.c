@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -12,6 +13,7 @@
 #include "guest/clock_sync.h"
 #include "guest/egress.h"
 #include "guest/identity.h"
+#include "guest/image_path.h"
 #include "guest/inputs.h"
 #include "guest/mounts.h"
 #include "guest/node.h"
@@ -50,6 +52,7 @@ struct node {
 	bool is_ready;              /* root, user and workspace are there */
 	char boot_id[BOOT_ID_SIZE]; /* of this kernel; "" before it was read */
 	struct root *root;
+	struct prefetch prefetch; /* what the program needs first, where it starts ahead */
 	struct verdict verdict;
 	bool has_output;
 	json_t *timings; /* owned */
@@ -61,6 +64,7 @@ static void node_done(struct node *node)
 	egress_done(&node->egress);
 	report_done(&node->report);
 	redactor_free(&node->redactor);
+	prefetch_done(&node->prefetch);
 	json_decref(node->timings);
 }
 
@@ -154,6 +158,16 @@ static void probe_network(struct node *node)
 		canary_egress(&node->job->egress, node->job->probe_host, &node->canary.egress);
 }
 
+/* Where it is named relative to its directory, too.  Where it does not start ahead, the thread does that. */
+static void open_first_files(struct node *node)
+{
+	const struct program *program = &node->root->program;
+
+	(void) image_enter(program->cwd);
+	prefetch_open(program->argv->items[0], program_path(program), &node->prefetch);
+	(void) !chdir("/");
+}
+
 /* While the store answers, the place of the program is made. */
 static int probe_all(struct node *node, struct resoluto_err *err)
 {
@@ -163,6 +177,8 @@ static int probe_all(struct node *node, struct resoluto_err *err)
 
 	probe_network(node);
 	node->place_code = make_place(node, &node->place_err);
+	if (node->place_code == 0 && node->root->starts_ahead)
+		open_first_files(node);
 	if (r == 0)
 		r = ship_settle(node->ship, KEY_CANARY, store_probe, STORE_PROBE_SIZE, put,
 		                &store_err);
@@ -500,7 +516,7 @@ static int start_program(struct node *node, struct program_child *ret_child,
 		return r;
 	}
 	program_gate_open(&root->gate);
-	prefetch_program(root->program.argv->items[0], program_path(&root->program));
+	prefetch_read(&node->prefetch);
 	(void) tell_canary(node);
 	return root_await_program(root, ret_child, ret_failure, err);
 }

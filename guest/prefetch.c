@@ -65,8 +65,8 @@ void prefetch_interpreter(const uint8_t *head, size_t len, char ret_path[PREFETC
 		of_program(head, len, ret_path);
 }
 
-/* The descriptor of a regular file whose start is in memory now, or -1. */
-static int fetch(const char *path)
+/* One more regular file, -1 if it is none. */
+static int add(struct prefetch *prefetch, const char *path)
 {
 	/* Whatever else the image has there must not be waited for. */
 	CLEANUP(fd_close)
@@ -75,26 +75,25 @@ static int fetch(const char *path)
 
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return -1;
-	(void) readahead(fd, 0, PREFETCH_BYTES);
+	prefetch->files[prefetch->count++] = fd;
 	return fd_take(&fd);
 }
 
-static int find(const char *name, const char *path)
+static int find(struct prefetch *prefetch, const char *name, const char *path)
 {
 	char candidate[PROGRAM_PATH_MAX];
 	int fd = -1;
 
 	if (strchr(name, '/'))
-		return fetch(name);
+		return add(prefetch, name);
 	while (fd < 0 && program_next_candidate(&path, name, candidate))
-		fd = fetch(candidate);
+		fd = add(prefetch, candidate);
 	return fd;
 }
 
 /* Beside the loader, where its links lead. */
-static void fetch_library(int loader)
+static void add_library(struct prefetch *prefetch, int loader)
 {
-	CLEANUP(fd_close) int fd = -1;
 	char link[64], path[PROGRAM_PATH_MAX], *slash;
 	ssize_t n;
 
@@ -105,26 +104,38 @@ static void fetch_library(int loader)
 	if (!slash)
 		return;
 	memcpy(slash + 1, C_LIBRARY, sizeof(C_LIBRARY));
-	fd = fetch(path);
+	(void) add(prefetch, path);
 }
 
-void prefetch_program(const char *name, const char *path)
+void prefetch_open(const char *name, const char *path, struct prefetch *ret)
 {
-	CLEANUP(fd_close) int fd = find(name, path);
+	int fd;
 
+	*ret = (struct prefetch){ .count = 0 };
+	fd = find(ret, name, path);
 	for (int depth = 0; fd >= 0 && depth < PREFETCH_DEPTH; depth++) {
 		uint8_t head[PREFETCH_HEAD];
 		char interpreter[PREFETCH_PATH_SIZE];
 		ssize_t n = pread(fd, head, sizeof(head), 0);
-		int next;
 
 		prefetch_interpreter(head, n > 0 ? (size_t) n : 0, interpreter);
 		if (!interpreter[0])
 			break;
-		next = fetch(interpreter);
-		fd_close(&fd);
-		fd = next;
+		fd = add(ret, interpreter);
 	}
 	if (fd >= 0)
-		fetch_library(fd);
+		add_library(ret, fd);
+}
+
+void prefetch_read(struct prefetch *prefetch)
+{
+	for (unsigned i = 0; i < prefetch->count; i++)
+		(void) readahead(prefetch->files[i], 0, PREFETCH_BYTES);
+	prefetch_done(prefetch);
+}
+
+void prefetch_done(struct prefetch *prefetch)
+{
+	while (prefetch->count > 0)
+		fd_close(&prefetch->files[--prefetch->count]);
 }

@@ -19,8 +19,22 @@ enum {
 	PREFETCH_DEPTH = 3, /* a script, its shell, the shell's loader */
 };
 
-/* name as the shell would look for it in path, in the caller's root and working directory. */
-void prefetch_program(const char *name, const char *path);
+enum { PREFETCH_FILES_MAX = 1 + PREFETCH_DEPTH + 1 };
+
+/* Starts as { 0 }. */
+struct prefetch {
+	int files[PREFETCH_FILES_MAX]; /* owned */
+	unsigned count;
+};
+
+/*
+ * Before anything of the image runs: until then its files are what they are, and nobody is there who could hold up who opens them.
+ * name as the shell would look for it in path, in the caller's root and working directory.
+ */
+void prefetch_open(const char *name, const char *path, struct prefetch *ret);
+/* Read them, which may go on beside the program, and close them. */
+void prefetch_read(struct prefetch *prefetch);
+void prefetch_done(struct prefetch *prefetch);
 
 /*
  * The interpreter that the head of a file names, of a script ("#!") or of a 64-bit program; "" for none, or for one

@@ -75,7 +75,8 @@ static int look_in(struct kernel_done *done, struct image_users *users, struct r
 	return r < 0 ? r : program_empty_bounding_set(err);
 }
 
-/* The job's own stays as it is: the process may fork meanwhile, and its child walks through it. */
+/* The job's own stays as it is: the process may fork meanwhile, and its child walks through it.  Its strings are borrowed, so that they
+ * are wiped there. */
 static int make_env(struct root *root)
 {
 	const struct {
@@ -86,14 +87,24 @@ static int make_env(struct root *root)
 		{ "USER", root->user.name },
 		{ "LOGNAME", root->user.name },
 	};
+	const size_t more = sizeof(defaults) / sizeof(defaults[0]);
 	const struct job *job = root->job;
-	int r = strv_add_all(&root->env, (const char *const *) job->env.items);
+	struct strv *env = &root->env;
 
-	for (size_t i = 0; r == 0 && i < sizeof(defaults) / sizeof(defaults[0]); i++) {
-		if (!job_env(job, defaults[i].name))
-			r = strv_addf(&root->env, "%s=%s", defaults[i].name, defaults[i].value);
+	env->items = calloc(job->env.count + more + 1, sizeof(*env->items));
+	if (!env->items)
+		return -ENOMEM;
+	for (; env->count < job->env.count; env->count++)
+		env->items[env->count] = job->env.items[env->count];
+	for (size_t i = 0; i < more; i++) {
+		if (job_env(job, defaults[i].name))
+			continue;
+		if (asprintf(&env->items[env->count], "%s=%s", defaults[i].name,
+		             defaults[i].value) < 0)
+			return -ENOMEM;
+		env->count++;
 	}
-	return r;
+	return 0;
 }
 
 static void describe_program(struct root *root)
@@ -136,22 +147,12 @@ static void await(sem_t *sem)
 		;
 }
 
-/* What the program will need first.  Copied before the process goes on, whose job is its own again then. */
-struct hint {
-	char *name, *path;
-};
-
-static void take_hint(const struct program *program, struct hint *ret)
+static void look_ahead(const struct program *program)
 {
-	*ret = (struct hint){ strdup(program->argv->items[0]), strdup(program_path(program)) };
-}
+	struct prefetch prefetch;
 
-static void use_hint(struct hint *hint)
-{
-	if (hint->name && hint->path)
-		prefetch_program(hint->name, hint->path);
-	free(hint->name);
-	free(hint->path);
+	prefetch_open(program->argv->items[0], program_path(program), &prefetch);
+	prefetch_read(&prefetch);
 }
 
 /* It waits at its gate, and this thread with it. */
@@ -167,8 +168,7 @@ static void *make(void *ctx)
 	CLEANUP(image_users_done) struct image_users users = { BUF_INIT(0), BUF_INIT(0) };
 	struct kernel_done done = { 0 };
 	struct root *root = ctx;
-	struct hint hint = { NULL, NULL };
-	bool starts_ahead;
+	bool is_there;
 
 	root->result = explain(build(root, &done, &root->err), &root->err);
 	if (root->result == 0)
@@ -176,13 +176,12 @@ static void *make(void *ctx)
 	await(&root->has_job);
 	if (root->result == 0)
 		root->result = settle_in(root, &users, &root->err);
-	starts_ahead = root->result == 0 && root->starts_ahead;
-	if (root->result == 0 && !starts_ahead)
-		take_hint(&root->program, &hint);
+	is_there = root->result == 0;
 	(void) sem_post(&root->has_ended);
-	if (starts_ahead)
+	if (is_there && root->starts_ahead)
 		start_ahead(root);
-	use_hint(&hint);
+	else if (is_there)
+		look_ahead(&root->program);
 	return NULL;
 }
 

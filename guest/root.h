@@ -30,8 +30,9 @@ struct root {
 	int workspace;          /* owned */
 	struct cgroup cgroup;   /* of the programs; open for the life of the process */
 	struct program program; /* what the job asks for */
-	struct strv env;        /* of all programs: the job's, and what every program has */
-	bool starts_ahead;      /* the program waits at its gate, or will */
+	struct strv
+		env; /* of all programs: the job's, whose strings are borrowed, and what every program has */
+	bool starts_ahead; /* the program waits at its gate, or will */
 	struct program_gate gate;
 
 	/* The thread's. */
@@ -45,7 +46,7 @@ struct root {
 
 /* root must stay where it is, for the life of the process. */
 int root_begin(struct root *root, struct resoluto_err *err);
-/* Once.  The job must not change until root_await(), and its argv and cwd from then on neither. */
+/* Once.  The job must not change until root_await(), and its argv, env and cwd from then on neither. */
 void root_give_job(struct root *root, const struct job *job);
 /* Once, with a job given.  A failure is one of the image, of the job or of the kernel. */
 int root_await(struct root *root, struct resoluto_err *err);
