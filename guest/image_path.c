@@ -18,27 +18,31 @@ int image_open(const char *path, int flags)
 	return open_resolving(AT_FDCWD, path, flags, 0, IN_ITS_ROOT);
 }
 
-static int make_part(int dir, const struct path_part *part, mode_t mode)
+/* The path as far as it is made, with one part more.  Opened by its whole: from a directory's descriptor an absolute link counts as a
+ * way over a mount. */
+static int make_part(int dir, const struct path_part *part, mode_t mode, char path[PATH_MAX])
 {
-	char name[NAME_MAX + 1];
+	const size_t len = strlen(path);
 	int made, fd;
 
-	if (part->len > NAME_MAX)
+	if (part->len > NAME_MAX || len + 1 + part->len >= PATH_MAX)
 		return -ENAMETOOLONG;
-	memcpy(name, part->at, part->len);
-	name[part->len] = '\0';
-	made = mkdirat(dir, name, mode) < 0 ? -errno : 0;
-	fd = open_resolving(dir, name, O_PATH | O_DIRECTORY, 0, IN_ITS_ROOT);
+	path[len] = '/';
+	memcpy(path + len + 1, part->at, part->len);
+	path[len + 1 + part->len] = '\0';
+	made = mkdirat(dir, path + len + 1, mode) < 0 ? -errno : 0;
+	fd = image_open(path, O_PATH | O_DIRECTORY);
 	return fd == -ENOENT && made < 0 && made != -EEXIST ? made : fd;
 }
 
 int image_make_dir(const char *path, mode_t mode)
 {
 	CLEANUP(fd_close) int dir = image_open("/", O_PATH | O_DIRECTORY);
+	char done[PATH_MAX] = "";
 	struct path_part part;
 
 	while (dir >= 0 && path_next_part(&path, &part)) {
-		int next = make_part(dir, &part, mode);
+		int next = make_part(dir, &part, mode, done);
 
 		fd_close(&dir);
 		dir = next;

@@ -158,6 +158,12 @@ def test_root_gives_away_nothing_behind_the_image_s_links(sandbox, kernel, tmp_p
     assert b"make /home/sandbox" in done.stderr
 
 
+def test_a_home_may_lie_behind_an_absolute_link(sandbox, kernel, tmp_path):
+    done = sandbox.run("run", "--memory=256Mi", "--image", image_of(tmp_path, {"home": "/sbin"}), "--", "/program",
+                       "/proc/self/cgroup", env=kernel)
+    assert (done.returncode, done.stdout) == (0, b"0::/sandbox\n"), (done.stdout, done.stderr)
+
+
 @pytest.mark.parametrize("target", ["/proc/1/maps", "/proc/1/root/init", "/dev/ttyS0", "/etc"])
 def test_root_shows_nothing_behind_the_image_s_links(sandbox, kernel, tmp_path, target):
     done = sandbox.run("run", "--memory=256Mi", "--image", image_of(tmp_path, {"etc/passwd": target}), "--", "/program",
