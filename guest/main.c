@@ -104,8 +104,8 @@ static int run(struct resoluto_err *err)
 {
 	struct resoluto_err job_failure = { .code = 0 };
 	static struct root root;
+	static struct job job;
 	struct channel channel;
-	struct job job;
 	int r = init_harden_self(err);
 
 	if (r == 0)

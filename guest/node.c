@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -13,7 +12,6 @@
 #include "guest/clock_sync.h"
 #include "guest/egress.h"
 #include "guest/identity.h"
-#include "guest/image_path.h"
 #include "guest/inputs.h"
 #include "guest/mounts.h"
 #include "guest/node.h"
@@ -158,14 +156,13 @@ static void probe_network(struct node *node)
 		canary_egress(&node->job->egress, node->job->probe_host, &node->canary.egress);
 }
 
-/* Where it is named relative to its directory, too.  Where it does not start ahead, the thread does that. */
+/* Where it does not start ahead, the thread does that. */
 static void open_first_files(struct node *node)
 {
 	const struct program *program = &node->root->program;
 
-	(void) image_enter(program->cwd);
-	prefetch_open(program->argv->items[0], program_path(program), &node->prefetch);
-	(void) !chdir("/");
+	prefetch_open(program->argv->items[0], program_path(program), program->cwd,
+	              &node->prefetch);
 }
 
 /* While the store answers, the place of the program is made. */

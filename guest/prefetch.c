@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <elf.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -65,29 +66,37 @@ void prefetch_interpreter(const uint8_t *head, size_t len, char ret_path[PREFETC
 		of_program(head, len, ret_path);
 }
 
-/* One more regular file, -1 if it is none. */
-static int add(struct prefetch *prefetch, const char *path)
+/* One more regular file, -1 if it is none.  By its whole path: from a directory in /proc a relative one would not leave its file
+ * system (image_path.h). */
+static int add(struct prefetch *prefetch, const char *cwd, const char *path)
 {
-	/* Whatever else the image has there must not be waited for. */
-	CLEANUP(fd_close)
-	int fd = image_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	const bool is_whole = path[0] == '/';
+	char whole[PROGRAM_PATH_MAX];
+	CLEANUP(fd_close) int fd = -1;
 	struct stat st;
 
+	if (snprintf(whole, sizeof(whole), "%s%s%s", is_whole ? "" : cwd, is_whole ? "" : "/",
+	             path) >= (int) sizeof(whole))
+		return -1;
+	/* Whatever else the image has there must not be waited for. */
+	fd = image_open(whole, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return -1;
 	prefetch->files[prefetch->count++] = fd;
 	return fd_take(&fd);
 }
 
-static int find(struct prefetch *prefetch, const char *name, const char *path)
+static int find(struct prefetch *prefetch, const char *name, const char *path, const char *cwd)
 {
 	char candidate[PROGRAM_PATH_MAX];
 	int fd = -1;
 
 	if (strchr(name, '/'))
-		return add(prefetch, name);
-	while (fd < 0 && program_next_candidate(&path, name, candidate))
-		fd = add(prefetch, candidate);
+		return add(prefetch, cwd, name);
+	for (int tries = 0;
+	     fd < 0 && tries < PREFETCH_TRIES && program_next_candidate(&path, name, candidate);
+	     tries++)
+		fd = add(prefetch, cwd, candidate);
 	return fd;
 }
 
@@ -104,15 +113,15 @@ static void add_library(struct prefetch *prefetch, int loader)
 	if (!slash)
 		return;
 	memcpy(slash + 1, C_LIBRARY, sizeof(C_LIBRARY));
-	(void) add(prefetch, path);
+	(void) add(prefetch, "", path);
 }
 
-void prefetch_open(const char *name, const char *path, struct prefetch *ret)
+void prefetch_open(const char *name, const char *path, const char *cwd, struct prefetch *ret)
 {
 	int fd;
 
 	*ret = (struct prefetch){ .count = 0 };
-	fd = find(ret, name, path);
+	fd = find(ret, name, path, cwd);
 	for (int depth = 0; fd >= 0 && depth < PREFETCH_DEPTH; depth++) {
 		uint8_t head[PREFETCH_HEAD];
 		char interpreter[PREFETCH_PATH_SIZE];
@@ -121,7 +130,7 @@ void prefetch_open(const char *name, const char *path, struct prefetch *ret)
 		prefetch_interpreter(head, n > 0 ? (size_t) n : 0, interpreter);
 		if (!interpreter[0])
 			break;
-		fd = add(ret, interpreter);
+		fd = add(ret, cwd, interpreter);
 	}
 	if (fd >= 0)
 		add_library(ret, fd);

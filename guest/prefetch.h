@@ -16,7 +16,8 @@ enum {
 	PREFETCH_BYTES = 2 * 1024 * 1024, /* from the start of each file */
 	PREFETCH_HEAD = 4096, /* bytes of a file in which its interpreter is looked for */
 	PREFETCH_PATH_SIZE = 256,
-	PREFETCH_DEPTH = 3, /* a script, its shell, the shell's loader */
+	PREFETCH_DEPTH = 3,  /* a script, its shell, the shell's loader */
+	PREFETCH_TRIES = 64, /* places of path that are looked at */
 };
 
 enum { PREFETCH_FILES_MAX = 1 + PREFETCH_DEPTH + 1 };
@@ -29,9 +30,9 @@ struct prefetch {
 
 /*
  * Before anything of the image runs: until then its files are what they are, and nobody is there who could hold up who opens them.
- * name as the shell would look for it in path, in the caller's root and working directory.
+ * name as the shell would look for it in path, in the caller's root and in cwd, which is absolute.
  */
-void prefetch_open(const char *name, const char *path, struct prefetch *ret);
+void prefetch_open(const char *name, const char *path, const char *cwd, struct prefetch *ret);
 /* Read them, which may go on beside the program, and close them. */
 void prefetch_read(struct prefetch *prefetch);
 void prefetch_done(struct prefetch *prefetch);

@@ -10,7 +10,6 @@
 #include "base/cleanup.h"
 #include "guest/early.h"
 #include "guest/egress_files.h"
-#include "guest/image_path.h"
 #include "guest/inputs.h"
 #include "guest/kernel_check.h"
 #include "guest/mounts.h"
@@ -134,8 +133,6 @@ static int settle_in(struct root *root, struct image_users *users, struct resolu
 		root->workspace = r = mount_make_owned(job->workspace_dir, &root->user, err);
 	if (r >= 0 && job->has_egress)
 		r = egress_files_write(err);
-	/* For the hint; where there is no such directory, the start of the program says so. */
-	(void) image_enter(job->cwd);
 	if (r >= 0)
 		describe_program(root);
 	return r < 0 ? r : 0;
@@ -151,7 +148,7 @@ static void look_ahead(const struct program *program)
 {
 	struct prefetch prefetch;
 
-	prefetch_open(program->argv->items[0], program_path(program), &prefetch);
+	prefetch_open(program->argv->items[0], program_path(program), program->cwd, &prefetch);
 	prefetch_read(&prefetch);
 }
 

@@ -46,7 +46,7 @@ struct root {
 
 /* root must stay where it is, for the life of the process. */
 int root_begin(struct root *root, struct resoluto_err *err);
-/* Once.  The job must not change until root_await(), and its argv, env and cwd from then on neither. */
+/* Once.  The job must live as long as the process, and not change until root_await(), its argv, env and cwd never. */
 void root_give_job(struct root *root, const struct job *job);
 /* Once, with a job given.  A failure is one of the image, of the job or of the kernel. */
 int root_await(struct root *root, struct resoluto_err *err);

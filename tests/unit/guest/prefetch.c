@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <elf.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/io.h"
+#include "base/path.h"
 #include "check.h"
 #include "guest/prefetch.h"
 #include "guest/program.h"
@@ -125,6 +131,80 @@ static void candidates_come_in_the_order_of_path(void)
 	CHECK(!program_next_candidate(&path, "", candidate));
 }
 
+static void write_text(const char *dir, const char *name, const char *text)
+{
+	char path[200];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	CHECK(replace_file_at(AT_FDCWD, path, text, strlen(text), 0700, NULL) == 0);
+}
+
+/* As an image is one: links and whole paths lead to where the root lies. */
+static void make_dir_in_root(char dir[static sizeof("/tmp/prefetch-XXXXXX")])
+{
+	struct stat root, here;
+
+	CHECK(mkdtemp(dir) && stat("/", &root) == 0 && stat(dir, &here) == 0);
+	if (root.st_dev == here.st_dev)
+		return;
+	(void) rmdir(dir);
+	SKIP("/tmp is a file system of its own here");
+}
+
+static unsigned count_of(const char *name, const char *path, const char *cwd)
+{
+	struct prefetch prefetch;
+	unsigned count;
+	int next = dup(0);
+
+	close(next);
+	prefetch_open(name, path, cwd, &prefetch);
+	count = prefetch.count;
+	prefetch_read(&prefetch);
+	CHECK(prefetch.count == 0 && dup(0) == next);
+	close(next);
+	return count;
+}
+
+/* Real files: a script that is its own interpreter, one behind a link, and what is no file of the image's. */
+static void files_are_opened_and_closed(void)
+{
+	char dir[] = "/tmp/prefetch-XXXXXX", link[64], far[64];
+
+	make_dir_in_root(dir);
+	write_text(dir, "self", "#!./self\n");
+	write_text(dir, "one", "text");
+	snprintf(far, sizeof(far), "%s/one", dir);
+	snprintf(link, sizeof(link), "%s/link", dir);
+	CHECK(symlink(far, link) == 0);
+	/* The program, and as often its interpreter, as far as such a chain is followed; beside the last one is no library. */
+	CHECK(count_of("./self", "", dir) == 1 + PREFETCH_DEPTH);
+	CHECK(count_of("one", "/nowhere::/bin", dir) == 1);
+	CHECK(count_of("./link", "", dir) == 1);
+	CHECK(count_of("one", "/nowhere", dir) == 0);
+	CHECK(count_of("./version", "", "/proc") == 0);
+	CHECK(count_of("version", "", "/proc") == 0);
+	CHECK(count_of("/dev/null", "", dir) == 0);
+	CHECK(remove_tree_at(AT_FDCWD, dir) == 0);
+}
+
+/* Each place costs a look. */
+static void so_many_places_are_looked_at(void)
+{
+	char dir[] = "/tmp/prefetch-XXXXXX", path[PREFETCH_TRIES * 4 + 64] = "";
+
+	make_dir_in_root(dir);
+	write_text(dir, "one", "text");
+	for (int i = 0; i < PREFETCH_TRIES - 1; i++)
+		strcat(path, "/x:");
+	strcat(path, dir);
+	CHECK(count_of("one", path, "/") == 1);
+	memmove(path + 3, path, strlen(path) + 1);
+	memcpy(path, "/x:", 3);
+	CHECK(count_of("one", path, "/") == 0);
+	CHECK(remove_tree_at(AT_FDCWD, dir) == 0);
+}
+
 int main(void)
 {
 	RUN(of_a_script_it_is_the_first_word);
@@ -132,5 +212,7 @@ int main(void)
 	RUN(of_a_program_it_is_its_loader);
 	RUN(hostile_heads_are_not_followed);
 	RUN(candidates_come_in_the_order_of_path);
+	RUN(files_are_opened_and_closed);
+	RUN(so_many_places_are_looked_at);
 	return check_done();
 }

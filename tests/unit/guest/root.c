@@ -13,7 +13,6 @@
 #include "child.h"
 #include "guest/early.h"
 #include "guest/egress_files.h"
-#include "guest/image_path.h"
 #include "guest/inputs.h"
 #include "guest/kernel_check.h"
 #include "guest/mounts.h"
@@ -126,8 +125,9 @@ int mount_make_owned(const char *path, const struct user *user, struct resoluto_
 	return open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-void prefetch_open(const char *name, const char *path, struct prefetch *ret)
+void prefetch_open(const char *name, const char *path, const char *cwd, struct prefetch *ret)
 {
+	snprintf(steps.cwd, sizeof(steps.cwd), "%s", cwd);
 	CHECK(pthread_equal(steps.builder, pthread_self()));
 	snprintf(steps.hint_name, sizeof(steps.hint_name), "%s", name);
 	snprintf(steps.hint_path, sizeof(steps.hint_path), "%s", path);
@@ -152,12 +152,6 @@ int chroot(const char *path)
 int chdir(const char *path)
 {
 	return strcmp(path, "/") == 0 ? 0 : -1;
-}
-
-int image_enter(const char *path)
-{
-	snprintf(steps.cwd, sizeof(steps.cwd), "%s", path);
-	return 0;
 }
 
 static struct job make_job(void)
@@ -193,13 +187,13 @@ static void all_is_there(void)
 	CHECK(root_await(&root, &err) == 0);
 	CHECK(root.has_scratch && !root.starts_ahead && !root.program.gate);
 	CHECK(root.user.uid == UID && root.workspace >= 0 && root.inbox_disk >= 0);
-	CHECK_STR(steps.cwd, "/work");
 	CHECK(job.env.count == 1 && root.env.count == 4 && root.program.env == &root.env);
 	CHECK_STR(root.env.items[1], "HOME=/home/someone");
 	CHECK_STR(root.env.items[3], "LOGNAME=someone");
 	CHECK(sem_post(&steps.may_hint) == 0);
 	while (sem_wait(&steps.has_hint) < 0)
 		;
+	CHECK_STR(steps.cwd, "/work");
 	CHECK_STR(steps.hint_name, "program");
 	CHECK_STR(steps.hint_path, "/a:/b");
 	job_done(&job);
