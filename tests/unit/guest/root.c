@@ -266,79 +266,53 @@ static void a_failed_start_is_told(void)
 	job_done(&job);
 }
 
+static struct root failed;
+
 /* What fails before the job has come is told when it is waited for; the job is not touched. */
-static void a_failure_of_the_image_waits_for_its_question(void)
+static void await_failure(int code, const char *words)
 {
-	static struct root root;
 	struct resoluto_err err = { 0 };
 	struct job job = make_job();
 
-	steps.image_code = -EIO;
-	begin(&root);
-	root_give_job(&root, &job);
-	CHECK(root_await(&root, &err) == -EIO);
-	CHECK_STR(err.text, "no image");
-	CHECK(root.workspace == -1 && root.inbox_disk == -1 && !steps.cwd[0]);
+	begin(&failed);
+	root_give_job(&failed, &job);
+	CHECK(root_await(&failed, &err) == code);
+	CHECK_STR(err.text, words);
 	job_done(&job);
+}
+
+static void a_failure_of_the_image_waits_for_its_question(void)
+{
+	steps.image_code = -EIO;
+	await_failure(-EIO, "no image");
+	CHECK(failed.workspace == -1 && failed.inbox_disk == -1 && !steps.cwd[0]);
 }
 
 static void a_failure_of_the_cgroup_waits_for_its_question(void)
 {
-	static struct root root;
-	struct resoluto_err err = { 0 };
-	struct job job = make_job();
-
 	steps.cgroup_code = -EBUSY;
-	begin(&root);
-	root_give_job(&root, &job);
-	CHECK(root_await(&root, &err) == -EBUSY);
-	CHECK_STR(err.text, "no cgroup");
-	CHECK(!root.starts_ahead && !steps.was_read);
-	job_done(&job);
+	await_failure(-EBUSY, "no cgroup");
+	CHECK(!failed.starts_ahead && !steps.was_read);
 }
 
 static void a_failure_of_the_kernel_waits_for_its_question(void)
 {
-	static struct root root;
-	struct resoluto_err err = { 0 };
-	struct job job = make_job();
-
 	steps.kernel_code = -EPERM;
-	begin(&root);
-	root_give_job(&root, &job);
-	CHECK(root_await(&root, &err) == -EPERM);
-	CHECK_STR(err.text, "no settings");
-	CHECK(root.workspace == -1 && !steps.was_read);
-	job_done(&job);
+	await_failure(-EPERM, "no settings");
+	CHECK(failed.workspace == -1 && !steps.was_read);
 }
 
 static void a_failure_of_the_job_is_told(void)
 {
-	static struct root root;
-	struct resoluto_err err = { 0 };
-	struct job job = make_job();
-
 	steps.user_code = -EINVAL;
-	begin(&root);
-	root_give_job(&root, &job);
-	CHECK(root_await(&root, &err) == -EINVAL);
-	CHECK_STR(err.text, "no user someone");
-	job_done(&job);
+	await_failure(-EINVAL, "no user someone");
 }
 
 static void without_a_workspace_there_is_no_root(void)
 {
-	static struct root root;
-	struct resoluto_err err = { 0 };
-	struct job job = make_job();
-
 	steps.workspace_code = -ENOTDIR;
-	begin(&root);
-	root_give_job(&root, &job);
-	CHECK(root_await(&root, &err) == -ENOTDIR);
-	CHECK_STR(err.text, "no /workspace for 4711");
-	CHECK(root.inbox_disk == -1);
-	job_done(&job);
+	await_failure(-ENOTDIR, "no /workspace for 4711");
+	CHECK(failed.inbox_disk == -1);
 }
 
 static const struct {

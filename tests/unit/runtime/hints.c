@@ -253,14 +253,9 @@ static void a_large_job_waits_for_a_slow_guest(void)
 	}
 	got += drain(pair[1]);
 	CHECK(got > FRAME_JOB_MAX && got < FRAME_JOB_MAX + FRAME_JOB_MAX / 1024);
-	channel_done(&shim->conduit);
-	channel_done(&shim->control);
-	channel_done(&shim->caller);
-	loop_free(&shim->loop);
-	fd_close(&guest);
 	close(pair[1]);
 	close(SHIM_FD_JOB);
-	free(shim);
+	shim_done_with(shim, guest);
 }
 
 /* The next frame; false: there is none. */
@@ -302,13 +297,8 @@ static void the_time_is_told_to_who_asks(void)
 		raw_ns = clock.raw_ns;
 		CHECK(!next_frame(pair[1], bytes, &frame));
 	}
-	channel_done(&shim->conduit);
-	channel_done(&shim->control);
-	channel_done(&shim->caller);
-	loop_free(&shim->loop);
-	fd_close(&guest);
 	close(pair[1]);
-	free(shim);
+	shim_done_with(shim, guest);
 }
 
 static void a_boot_does_not_last_for_ever(void)

@@ -58,13 +58,18 @@ static int write_zeros(size_t len)
 	return store_write(&at.store, 0, zeros, len, &at.err);
 }
 
-static int put(const char *key, size_t len)
+static int put_as(enum key_kind kind, const char *key, size_t len)
 {
 	int r = begin(key, len);
 
 	if (r == 0 && len > 0)
 		r = write_zeros(len);
-	return r != 0 ? r : store_commit(&at.store, 0, KEY_IS_CHUNK, &at.err);
+	return r != 0 ? r : store_commit(&at.store, 0, kind, &at.err);
+}
+
+static int put(const char *key, size_t len)
+{
+	return put_as(KEY_IS_CHUNK, key, len);
 }
 
 static bool is_there(const char *key)
@@ -188,15 +193,6 @@ int __wrap_syncfs(int fd)
 	return flush_code();
 }
 
-static int put_flushed(const char *key, enum key_kind kind)
-{
-	int r = begin(key, 2);
-
-	if (r == 0)
-		r = write_zeros(2);
-	return r != 0 ? r : store_commit(&at.store, 0, kind, &at.err);
-}
-
 /* What was acknowledged before can never be known to be there: few chunks (fsync) and many (syncfs). */
 static void a_failed_flush_of_older_objects_is_final(void)
 {
@@ -209,7 +205,7 @@ static void a_failed_flush_of_older_objects_is_final(void)
 			CHECK(put(key, 10) == 0);
 		}
 		flushes_until_failure = 1;
-		CHECK(put_flushed(KEY_MANIFEST, KEY_IS_MANIFEST) == FRAME_NAK_STORE);
+		CHECK(put_as(KEY_IS_MANIFEST, KEY_MANIFEST, 2) == FRAME_NAK_STORE);
 		CHECK(at.store.trouble == REASON_STORE_FAILED && at.store.has_lost &&
 		      !is_there(KEY_MANIFEST));
 		CHECK_STR(at.err.text, chunks == 1 ? "flush what was stored before" : "flush");
@@ -222,8 +218,8 @@ static void a_result_is_flushed_with_the_manifest(void)
 {
 	open_store(NULL);
 	flushes_until_failure = 1;
-	CHECK(put_flushed(KEY_RESULT, KEY_IS_RESULT) == 0 && is_there(KEY_RESULT));
-	CHECK(put_flushed(KEY_MANIFEST, KEY_IS_MANIFEST) == FRAME_NAK_STORE && at.store.has_lost);
+	CHECK(put_as(KEY_IS_RESULT, KEY_RESULT, 2) == 0 && is_there(KEY_RESULT));
+	CHECK(put_as(KEY_IS_MANIFEST, KEY_MANIFEST, 2) == FRAME_NAK_STORE && at.store.has_lost);
 	close_store();
 }
 
@@ -233,7 +229,7 @@ static void a_manifest_that_is_not_kept_is_not_there(void)
 	for (int flushes = 1; flushes <= 2; flushes++) {
 		open_store(NULL);
 		flushes_until_failure = flushes;
-		CHECK(put_flushed(KEY_MANIFEST, KEY_IS_MANIFEST) == FRAME_NAK_STORE);
+		CHECK(put_as(KEY_IS_MANIFEST, KEY_MANIFEST, 2) == FRAME_NAK_STORE);
 		CHECK(!at.store.has_lost && !is_there(KEY_MANIFEST));
 		close_store();
 	}
@@ -244,9 +240,9 @@ static void a_failed_flush_of_itself_is_tried_again(void)
 {
 	open_store(NULL);
 	flushes_until_failure = 1;
-	CHECK(put_flushed(KEY_OUTBOX_OUTPUT, KEY_IS_OUTBOX) == FRAME_NAK_STORE);
+	CHECK(put_as(KEY_IS_OUTBOX, KEY_OUTBOX_OUTPUT, 2) == FRAME_NAK_STORE);
 	CHECK(!at.store.has_lost && !is_there(KEY_OUTBOX_OUTPUT));
-	CHECK(put_flushed(KEY_OUTBOX_OUTPUT, KEY_IS_OUTBOX) == 0 && is_there(KEY_OUTBOX_OUTPUT));
+	CHECK(put_as(KEY_IS_OUTBOX, KEY_OUTBOX_OUTPUT, 2) == 0 && is_there(KEY_OUTBOX_OUTPUT));
 	close_store();
 }
 
