@@ -152,13 +152,14 @@ static int make_all(struct early *early, struct resoluto_err *err)
 	struct disks disks;
 	int r = init_mount_early(err);
 
-	if (r >= 0)
-		r = mount_views(err);
 	if (r < 0)
 		return r;
 	ask_ahead();
 	await_kernel();
-	r = mount_set_up_kernel(&early->kernel, err);
+	/* Not before: a sysfs that is mounted while there is no network yet never shows a network device. */
+	r = mount_views(err);
+	if (r == 0)
+		r = mount_set_up_kernel(&early->kernel, err);
 	if (r == 0)
 		r = cgroup_create(&cgroup, err);
 	if (r < 0)

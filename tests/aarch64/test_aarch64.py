@@ -41,6 +41,13 @@ def test_output_input_and_exit_code_are_exact(guest):
     assert (done.returncode, done.stdout, done.stderr) == (7, bytes(range(255, -1, -1)) * 100, b"['lo'] 1000\n")
 
 
+def test_the_loopback_device_is_seen_by_every_program(guest):
+    """A sysfs that /early mounted before there was a network showed none, once in some 12 runs."""
+    for _ in range(12):
+        done = guest("--", "ls", "/sys/class/net")
+        assert (done.returncode, done.stdout) == (0, b"lo\n"), done.stderr
+
+
 def test_files_come_back_and_the_scratch_disk_is_there(guest, tmp_path):
     done = guest("--disk", "256Mi", "--workspace", tmp_path, "--output", "out.txt", "--", "sh", "-c",
                  "df -k / | tail -1 | tr -s ' ' | cut -d' ' -f2 >out.txt")
