@@ -8,6 +8,7 @@
  */
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -36,14 +37,26 @@ static void *die_later(void *unused)
 	return NULL;
 }
 
+/* With all signals blocked: a SIGCHLD that the runner waits for by a signalfd would be given to the thread that does
+ * not block it, which means thrown away, and the runner would wait for its program for ever. */
+static void start_dying(void)
+{
+	sigset_t all, before;
+	pthread_t thread;
+
+	(void) sigfillset(&all);
+	(void) pthread_sigmask(SIG_BLOCK, &all, &before);
+	(void) pthread_create(&thread, NULL, die_later, NULL);
+	(void) pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 __attribute__((constructor)) static void arm(void)
 {
 	int fd = getpid() == 1 ? open("/die-after", O_RDONLY | O_CLOEXEC) : -1;
-	pthread_t thread;
 
 	if (fd < 0)
 		return;
 	if (read(fd, order, sizeof(order) - 1) > 0)
-		(void) pthread_create(&thread, NULL, die_later, NULL);
+		start_dying();
 	(void) close(fd);
 }
