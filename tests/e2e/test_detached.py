@@ -176,7 +176,7 @@ def test_a_launcher_killed_before_it_let_go_takes_its_machine_along(sandbox):
     launch.kill()
     launch.communicate(timeout=60)
     wait_until(lambda: not Processes.qemu_of("det-crash"), "QEMU to end", 20)
-    row = listed(sandbox, "det-crash")
+    row = wait_until(lambda: (found := listed(sandbox, "det-crash"))["state"] == "ended" and found, "its end to be told")
     assert (row["reason"], row["kept"]) == ("caller-died", False)
     assert sandbox.run("sweep").stdout == b"det-crash\n"
 

@@ -5,9 +5,11 @@ import io
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tarfile
 
 import pytest
@@ -169,7 +171,9 @@ def test_what_was_recorded_stays_when_provisioning_is_stopped(up, machine, with_
     arguments, env = machine
     config, there = tmp_path / "local.env", tmp_path / "there"
     config.write_text("RESOLUTO_LOCAL_ACCEL=tcg\n")
-    arguments, env = with_stand_in(arguments[2:], env, f'[ "$1" != run ] || {{ touch {there}; exec sleep 300; }}')
+    # One process: between two of them bash would wait for the first, and go on if that had ended well.
+    waits = f'import time; open("{there}", "w"); time.sleep(300)'
+    arguments, env = with_stand_in(arguments[2:], env, f'[ "$1" != run ] || exec {sys.executable} -c {shlex.quote(waits)}')
     process = up.start("--accel", "tcg", "--kernel", "distro", *arguments, **env)
     try:
         wait_until(there.exists, "the canary")
