@@ -10,7 +10,6 @@
 #include "guest/disks.h"
 
 static const char disks_dir[] = "/sys/block";
-static const char block_device[] = "0x0002"; /* the standard's number for disks */
 
 /* The next disk of the listing; false: that was the last. */
 static bool next_disk(DIR *dir, char ret_path[DISK_PATH_SIZE], char ret_serial[ATTRIBUTE_SIZE])
@@ -25,43 +24,6 @@ static bool next_disk(DIR *dir, char ret_path[DISK_PATH_SIZE], char ret_serial[A
 		return true;
 	}
 	return false;
-}
-
-static DIR *open_beneath(const char *sys, const char *name)
-{
-	char path[DISK_PATH_SIZE];
-
-	snprintf(path, sizeof(path), "%s/%s", sys, name);
-	return opendir(path);
-}
-
-/* Devices of the bus that are disks. */
-static unsigned count_devices(const char *sys)
-{
-	CLEANUP(dir_close) DIR *dir = open_beneath(sys, "bus/virtio/devices");
-	char kind[ATTRIBUTE_SIZE];
-	struct dirent *entry;
-	unsigned count = 0;
-
-	while (dir && (entry = readdir(dir))) {
-		if (entry->d_name[0] == '.')
-			continue;
-		attribute_read(dirfd(dir), entry->d_name, "device", kind);
-		count += strcmp(kind, block_device) == 0;
-	}
-	return count;
-}
-
-/* The bus has all its devices before the first disk is there, and a disk is there with all its attributes. */
-bool disks_are_complete(const char *sys)
-{
-	CLEANUP(dir_close) DIR *dir = open_beneath(sys, "block");
-	char path[DISK_PATH_SIZE], serial[ATTRIBUTE_SIZE];
-	unsigned count = 0;
-
-	while (next_disk(dir, path, serial))
-		count++;
-	return count > 0 && count >= count_devices(sys);
 }
 
 int disk_find(const char *serial, char ret_path[DISK_PATH_SIZE])

@@ -3,8 +3,6 @@
 
 /* disks.h - the machine's virtio disks, told apart by their serial numbers. */
 
-#include <stdbool.h>
-
 enum { DISK_PATH_SIZE = 64 };
 
 /* Like "/dev/vda"; "" for one that is not there. */
@@ -12,8 +10,6 @@ struct disks {
 	char rootfs[DISK_PATH_SIZE], inbox[DISK_PATH_SIZE], scratch[DISK_PATH_SIZE];
 };
 
-/* Has the driver got as far as the last disk of the bus?  Not before one is there.  sys: where sysfs is mounted. */
-bool disks_are_complete(const char *sys);
 void disks_find(struct disks *ret_disks);
 
 /* The path of one by any serial number; -ENOENT: there is none. */

@@ -16,8 +16,8 @@
 #include "guest/mounts.h"
 
 static const char program[] = "/early", state_path[] = "/early.state";
-/* The kernel makes it when sockets and the loopback device are there.  File systems of disks come later, before the disks. */
-static const char go_path[] = "/early.go";
+/* The kernel makes these: when sockets and the loopback device are there, and when the disks can be opened. */
+static const char go_path[] = "/early.go", disks_path[] = "/early.disks";
 
 static const struct timespec look_again = { .tv_nsec = 1000 * 1000 };
 
@@ -95,43 +95,11 @@ static bool has_init_begun(void)
 	return readlink("/proc/1/exe", target, sizeof(target)) > 0;
 }
 
-/* On a kernel that makes no such file: until it is all there. */
-static void await_kernel(void)
+/* On a kernel that makes no such directory: until it is all there. */
+static void await_kernel(const char *sign)
 {
-	while (access(go_path, F_OK) < 0 && !has_init_begun())
+	while (access(sign, F_OK) < 0 && !has_init_begun())
 		(void) nanosleep(&look_again, NULL);
-}
-
-/* A disk stands in sysfs some steps before it can be opened. */
-static bool is_ready(const char *disk)
-{
-	CLEANUP(fd_close) int fd = -1;
-
-	if (!disk[0])
-		return true;
-	fd = open(disk, O_RDONLY | O_CLOEXEC);
-	return fd >= 0;
-}
-
-static bool find_disks(struct disks *ret_disks)
-{
-	if (!disks_are_complete("/sys"))
-		return false;
-	disks_find(ret_disks);
-	return is_ready(ret_disks->rootfs) && is_ready(ret_disks->inbox) &&
-	       is_ready(ret_disks->scratch);
-}
-
-/* Looked for again and again: sysfs has nothing to wait on.  PID 1 bounds it. */
-static void await_disks(struct disks *ret_disks)
-{
-	while (!find_disks(ret_disks)) {
-		if (has_init_begun()) {
-			disks_find(ret_disks);
-			return;
-		}
-		(void) nanosleep(&look_again, NULL);
-	}
 }
 
 /* What the C library of PID 1 asks for before its first line, and PID 1 behind it: the kernel's part of these answers is translated here
@@ -155,7 +123,7 @@ static int make_all(struct early *early, struct resoluto_err *err)
 	if (r < 0)
 		return r;
 	ask_ahead();
-	await_kernel();
+	await_kernel(go_path);
 	/* Not before: a sysfs that is mounted while there is no network yet never shows a network device. */
 	r = mount_views(err);
 	if (r == 0)
@@ -164,7 +132,8 @@ static int make_all(struct early *early, struct resoluto_err *err)
 		r = cgroup_create(&cgroup, err);
 	if (r < 0)
 		return r;
-	await_disks(&disks);
+	await_kernel(disks_path);
+	disks_find(&disks);
 	return build(&disks, early, err);
 }
 

@@ -58,6 +58,11 @@ static int is_there(const char *path)
 	return access(path, F_OK) == 0;
 }
 
+static int can_open(const char *path)
+{
+	return open(path, O_RDONLY | O_CLOEXEC) >= 0;
+}
+
 static void be_early(void)
 {
 	char target[16];
@@ -70,6 +75,9 @@ static void be_early(void)
 	(void) mount("proc", "/proc", "proc", 0, NULL);
 	has_init = readlink("/proc/1/exe", target, sizeof(target)) > 0;
 	tell("early proc %d loopback %d init %d", is_there("/proc/self"), has_loopback(), has_init);
+	for (int i = 0; i < LOOKS && !is_there("/early.disks"); i++)
+		(void) nanosleep(&nap, NULL);
+	tell("early disks %d", can_open("/dev/vda") && can_open("/dev/vdb"));
 	(void) mkdir(mark, 0700);
 	for (;;)
 		pause();
