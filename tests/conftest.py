@@ -49,6 +49,20 @@ def wait_until(condition, what, seconds=120):
         time.sleep(0.01)
 
 
+def read_to_end(terminal):
+    """Bytes of a pseudo terminal whose other side is closed, or will be; closes it.  One read may give a part."""
+    seen = b""
+    while True:
+        try:
+            piece = os.read(terminal, 65536)
+        except OSError:
+            piece = b""
+        if not piece:
+            os.close(terminal)
+            return seen
+        seen += piece
+
+
 class Processes:
     """The processes that belong to one run: their command line holds its id."""
 

@@ -25,7 +25,7 @@ import textwrap
 import jsonschema
 import pytest
 
-from conftest import Processes, build_dir, needed, wait_until
+from conftest import Processes, build_dir, needed, read_to_end, wait_until
 
 MIB = 1 << 20
 
@@ -214,17 +214,7 @@ def read_terminal(sandbox, *arguments, env=None):
     ours, theirs = pty.openpty()
     run = sandbox.start(*arguments, stdin=theirs, stdout=theirs, stderr=theirs, env=env)
     os.close(theirs)
-    seen = b""
-    while True:
-        try:
-            piece = os.read(ours, 65536)
-        except OSError:
-            break
-        if not piece:
-            break
-        seen += piece
-    os.close(ours)
-    return seen, run.wait(timeout=60)
+    return read_to_end(ours), run.wait(timeout=60)
 
 
 def on_screen(seen):

@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from conftest import needed, wait_until
+from conftest import needed, read_to_end, wait_until
 from guest_host import Guest, host_clock, make_job
 
 MS = 1_000_000
@@ -213,8 +213,7 @@ def test_a_wrong_rate_is_said(kernel, sandbox, tmp_path):
     code, out, _ = run.end()
     result = json.loads(out)
     assert code == 0 and result["ok"] and result["warnings"] == [line]
-    assert line in os.read(ours, 65536).decode()
-    os.close(ours)
+    assert line in read_to_end(ours).decode()
     percent, way = re.fullmatch(r"clock-rate: the sandbox's clock runs ([0-9.]+) % too (\w+), .*", line).groups()
     # In a second the guest counts 1 / 1.3 of one.
     assert way == "slowly" and 22 < float(percent) < 24
