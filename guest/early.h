@@ -7,8 +7,8 @@
  *
  * Our own kernel starts the link /early of the initramfs as soon as that is unpacked, on the processor that has nothing
  * to do while the other one starts the drivers (guest-kernel/patches, "initramfs: /early").  It is this same program.  Before the
- * kernel has made /early.go there are the kernel's own file systems, and no sockets.  PID 1 takes over what it made, and on a kernel that
- * starts no /early makes it itself.
+ * kernel has made /early.go there are the kernel's own file systems, and no sockets; with /early.disks the disks can be opened.  PID 1
+ * takes over what it made, and on a kernel that starts no /early makes it itself.
  *
  * Between the two stands one file with a lock.  Whoever comes first makes the root; the other one keeps away from it.
  */

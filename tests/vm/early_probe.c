@@ -77,7 +77,8 @@ static void be_early(void)
 	tell("early proc %d loopback %d init %d", is_there("/proc/self"), has_loopback(), has_init);
 	for (int i = 0; i < LOOKS && !is_there("/early.disks"); i++)
 		(void) nanosleep(&nap, NULL);
-	tell("early disks %d", can_open("/dev/vda") && can_open("/dev/vdb"));
+	tell("early disks sign %d open %d", is_there("/early.disks"),
+	     can_open("/dev/vda") && can_open("/dev/vdb"));
 	(void) mkdir(mark, 0700);
 	for (;;)
 		pause();

@@ -42,7 +42,7 @@ def test_early_is_started_beside_init_and_not_waited_for(sandbox, kernel, initra
     if starts_early(kernel):
         # Of one boot; a machine that leaves before HELLO is started once more.
         assert said[0] == "early uid 0 pid-1 0" and re.fullmatch("early proc 1 loopback 1 init [01]", said[1]), said
-        assert said[2] == "early disks 1", said
+        assert said[2] == "early disks sign 1 open 1", said
     else:
         assert not [line for line in said if line.startswith("early")]
 
