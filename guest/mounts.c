@@ -36,6 +36,8 @@ enum {
 
 static const char hosts_text[] = "127.0.0.1\tlocalhost " HOST_NAME "\n::1\tlocalhost\n";
 static const char settings_dir[] = "/proc/sys", lockdown_dir[] = "/sys/kernel/security";
+/* Of our own kernel alone (guest-kernel/patches, "net: the loopback device"). */
+static const char loopback_due[] = "/proc/sys/net/core/loopback_is_due";
 
 static int mount_at(const char *source, const char *target, const char *type, unsigned long flags,
                     const char *options, struct resoluto_err *err)
@@ -389,9 +391,19 @@ int mount_set_up_kernel(struct kernel_done *done, struct resoluto_err *err)
 		return r;
 	if (sethostname(HOST_NAME, strlen(HOST_NAME)) < 0)
 		return resoluto_fail(err, -errno, "set the host name");
-	r = bring_up_loopback(err);
+	/* Our own kernel brings it up for the first program that could notice. */
+	if (access(loopback_due, F_OK) < 0)
+		r = bring_up_loopback(err);
 	done->rest = r == 0;
 	return r;
+}
+
+void mount_bring_up_loopback(void)
+{
+	CLEANUP(fd_close) int fd = open(loopback_due, O_WRONLY | O_CLOEXEC);
+
+	/* Where it fails, who needs it waits for it. */
+	(void) !(fd >= 0 && write(fd, "0", 1));
 }
 
 /* The overlay is volatile there: nothing is written out for this, it only remembers failures. */

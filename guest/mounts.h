@@ -59,6 +59,8 @@ struct kernel_done {
 
 /* Loopback up, host name, kernel settings: what is not done yet. */
 int mount_set_up_kernel(struct kernel_done *done, struct resoluto_err *err);
+/* Before a program needs it, where our own kernel would have it wait for that. */
+void mount_bring_up_loopback(void);
 /* No space or no inodes left for files? */
 bool mount_is_full(void);
 /* With a scratch disk: has something that was written not reached it, at any time? */

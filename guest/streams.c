@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "guest/mounts.h"
 #include "guest/streams.h"
 
 struct session;
@@ -38,7 +39,8 @@ struct session {
 	struct cgroup_memory memory; /* as it was then */
 	int stalled_looks;
 	bool was_stalled;
-	bool has_more_dead; /* than are reaped in one turn */
+	uint64_t loopback_at_ms; /* when to bring it up; UINT64_MAX: it was */
+	bool has_more_dead;      /* than are reaped in one turn */
 };
 
 enum {
@@ -204,7 +206,7 @@ static int timeout_ms(const struct session *session)
 	if (session->has_more_dead)
 		return 0;
 	timeout = earlier(report_due_ms(session->options->report), session->memory_at_ms, now);
-
+	timeout = earlier(timeout, session->loopback_at_ms, now);
 	if (session->options->clock)
 		timeout = earlier(timeout, clock_sync_due_ms(session->options->clock), now);
 	for (int i = 0; i < 2; i++) {
@@ -286,6 +288,15 @@ static void handle_memory(struct session *session)
 	}
 }
 
+/* Not before: a program that is over by then needed none, and one that needs it early waits for the kernel to do it. */
+static void handle_loopback(struct session *session)
+{
+	if (clock_mono_ms() < session->loopback_at_ms)
+		return;
+	session->loopback_at_ms = UINT64_MAX;
+	mount_bring_up_loopback();
+}
+
 static int handle_channel(struct session *session, const struct pollfd watches[WATCHES],
                           struct resoluto_err *err)
 {
@@ -323,6 +334,7 @@ static int turn(struct session *session, struct resoluto_err *err)
 	if (watches[WATCH_SIGCHLD].revents || session->has_more_dead)
 		reap(session);
 	handle_memory(session);
+	handle_loopback(session);
 	/* The last chunk goes with what follows the end. */
 	if (r == 0 && !(session->has_ended && !has_open_output(session)))
 		r = report_tick(session->options->report);
@@ -384,6 +396,7 @@ static int session_init(struct session *session, const struct stream_options *op
 		.clean = BUF_INIT(8 * (STREAM_READ + REDACT_HOLD_MAX)),
 		.signal_fd = -1,
 		.memory_at_ms = clock_mono_ms() + STREAM_MEMORY_MS,
+		.loopback_at_ms = clock_mono_ms() + STREAM_LOOPBACK_MS,
 	};
 	for (int i = 0; i < 2; i++) {
 		session->outputs[i] = (struct stream){ .session = session,

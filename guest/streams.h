@@ -16,6 +16,8 @@
 
 enum {
 	STREAM_READ = 64 * 1024, /* bytes taken at once */
+	STREAM_LOOPBACK_MS =
+		50, /* from the program's start until nobody waits for the loopback device any more */
 	STREAM_MEMORY_MS =
 		2000, /* between two looks at whether the program only waits for memory */
 	STREAM_STALLED_LOOKS = 4, /* so many in a row say so: it is killed, as out of memory */
