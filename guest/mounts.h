@@ -57,7 +57,7 @@ struct kernel_done {
 	bool rest;
 };
 
-/* Loopback up, host name, kernel settings: what is not done yet. */
+/* Host name, kernel settings, and loopback up where the kernel does not do that on demand: what is not done yet. */
 int mount_set_up_kernel(struct kernel_done *done, struct resoluto_err *err);
 /* Before a program needs it, where our own kernel would have it wait for that. */
 void mount_bring_up_loopback(void);
