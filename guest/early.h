@@ -3,7 +3,7 @@
 
 /*
  * early.h - what of a sandbox's start depends neither on the job nor on PID 1, so that it can be done before there is
- * either: settings, loopback, cgroup, the root of the program.
+ * either: settings, cgroup, the root of the program.
  *
  * Our own kernel starts the link /early of the initramfs as soon as that is unpacked, on the processor that has nothing
  * to do while the other one starts the drivers (guest-kernel/patches, "initramfs: /early").  It is this same program.  Before the
