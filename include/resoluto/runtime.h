@@ -94,6 +94,9 @@ struct resoluto_launch_spec {
 	bool egress_learn; /* nothing is reached, but what was asked for is written down */
 	bool egress_wide;
 	const char *egress_proxy; /* NULL: none */
+	/* What it stores goes with it: the caller removes that after destroy(), unless detach() comes first.  So it need not
+	 * outlive a power cut before. */
+	bool drops_objects;
 };
 
 struct resoluto_handle {

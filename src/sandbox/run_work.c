@@ -268,6 +268,8 @@ static int drive(struct run *run, uint64_t deadline_ms, struct resoluto_err *err
 		.egress_learn = run->options.egress_learn,
 		.egress_wide = run->options.egress_wide,
 		.egress_proxy = run->options.egress_proxy,
+		.drops_objects = run->place.own_runtime && !run->is_launch &&
+		                 !run->options.keep_run,
 	};
 	const struct resoluto_admission admission = { .acquire = acquire,
 		                                      .release = release,

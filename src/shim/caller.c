@@ -102,9 +102,17 @@ int shim_take_request(struct shim *shim, const struct frame *frame)
 	}
 }
 
+/* A run that was let go is somebody's, and stays. */
+static int take_callers_destroy(struct shim *shim, const struct frame *frame)
+{
+	shim->is_dropped = shim->config.drops_objects && !shim->is_detached;
+	return take_destroy(shim, frame);
+}
+
 static int take_detach(struct shim *shim)
 {
 	shim->is_detached = true;
+	shim->store.is_lazy = false;
 	shim_watch_silence(shim);
 	return 0;
 }
@@ -119,8 +127,9 @@ static int take(struct shim *shim, const struct frame *frame)
 		return 0;
 	case FRAME_DETACH:
 		return take_detach(shim);
-	case FRAME_SIGNAL:
 	case FRAME_DESTROY:
+		return take_callers_destroy(shim, frame);
+	case FRAME_SIGNAL:
 	case FRAME_LOGS:
 		return shim_take_request(shim, frame);
 	default:

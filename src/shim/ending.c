@@ -127,10 +127,24 @@ static void explain(struct shim *shim, enum reason reason)
 		         more);
 }
 
+/* Of a run that was to be dropped, and was not: somebody may want it, so it is on the disk or not complete. */
+static void flush_late(struct shim *shim)
+{
+	struct resoluto_err err = { 0 };
+
+	if (shim->is_dropped || !shim->ending.has_manifest || store_flush(&shim->store, &err) == 0)
+		return;
+	(void) unlinkat(SHIM_FD_PREFIX, KEY_MANIFEST, 0);
+	shim->ending.has_manifest = false;
+	shim->ending.stop = shim->store.trouble;
+	snprintf(shim->detail, sizeof(shim->detail), "%s", err.text);
+}
+
 void shim_end(struct shim *shim)
 {
 	struct verdict verdict;
 
+	flush_late(shim);
 	last_words_end(&shim->last_words);
 	shim->ending.last_word = shim->last_words.word;
 	shim->ending.qemu_end = shim->qmp.end;

@@ -26,6 +26,7 @@ static int start(struct shim *shim, struct resoluto_err *err)
 
 	if (r == 0)
 		r = store_init(&shim->store, SHIM_FD_PREFIX, &shim->config.quotas, err);
+	shim->store.is_lazy = shim->config.drops_objects;
 	if (r == 0)
 		r = shim_start_qemu(shim, err);
 	if (r == 0)

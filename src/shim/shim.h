@@ -67,6 +67,7 @@ struct shim {
 
 	/* towards the caller */
 	bool news, tell_started, is_detached;
+	bool is_dropped; /* destroyed by its caller, who removes what lies there */
 
 	/* from everybody else */
 	struct loop_watch door_watch;

@@ -46,10 +46,15 @@ void store_abort(struct store *store, unsigned slot)
 	local_writer_abort(&store->writers[slot]);
 }
 
+static enum reason trouble_of(int code)
+{
+	return code == -ENOSPC ? REASON_STORE_FULL : REASON_STORE_FAILED;
+}
+
 static int refuse(struct store *store, unsigned slot, int code)
 {
 	store_abort(store, slot);
-	store->trouble = code == -ENOSPC ? REASON_STORE_FULL : REASON_STORE_FAILED;
+	store->trouble = trouble_of(code);
 	return code == -ENOSPC ? FRAME_NAK_FULL : FRAME_NAK_STORE;
 }
 
@@ -125,12 +130,12 @@ int store_write(struct store *store, unsigned slot, const void *bytes, size_t le
 }
 
 /* result.json counts with the manifest alone, and is flushed with it. */
-static bool must_be_flushed(enum key_kind kind)
+static bool must_be_flushed(const struct store *store, enum key_kind kind)
 {
-	return kind == KEY_IS_OUTBOX || kind == KEY_IS_MANIFEST;
+	return kind == KEY_IS_OUTBOX || (kind == KEY_IS_MANIFEST && !store->is_lazy);
 }
 
-static int flush_unflushed(struct store *store, struct resoluto_err *err)
+int store_flush(struct store *store, struct resoluto_err *err)
 {
 	int r = 0;
 
@@ -148,7 +153,9 @@ static int flush_unflushed(struct store *store, struct resoluto_err *err)
 			r = resoluto_fail(err, local_code(r), "flush what was stored before");
 	}
 	store->has_lost = r < 0;
-	if (r == 0)
+	if (r < 0)
+		store->trouble = trouble_of(r);
+	else
 		forget_unflushed(store);
 	return r;
 }
@@ -171,12 +178,12 @@ static void keep_unflushed(struct store *store, const struct local_writer *write
 
 int store_commit(struct store *store, unsigned slot, enum key_kind kind, struct resoluto_err *err)
 {
-	const bool flush = must_be_flushed(kind);
+	const bool flush = must_be_flushed(store, kind);
 	int r = 0;
 
 	/* First what came before, then the object that says that all of it is there. */
 	if (flush)
-		r = flush_unflushed(store, err);
+		r = store_flush(store, err);
 	else
 		keep_unflushed(store, &store->writers[slot]);
 	if (r == 0)

@@ -40,6 +40,8 @@ struct store {
 	/* A flush of what had been acknowledged failed.  The kernel tells that once and drops the bytes: trying again
 	 * would succeed and mean nothing. */
 	bool has_lost;
+	/* The manifest waits for store_flush(): the run is to be dropped at its end, or let go before that. */
+	bool is_lazy;
 };
 
 int store_init(struct store *store, int prefix_fd, const struct resoluto_quotas *quotas,
@@ -54,3 +56,5 @@ int store_write(struct store *store, unsigned slot, const void *bytes, size_t le
                 struct resoluto_err *err);
 int store_commit(struct store *store, unsigned slot, enum key_kind kind, struct resoluto_err *err);
 void store_abort(struct store *store, unsigned slot);
+/* Everything that was stored is on disk then; or a negative errno value, and trouble and has_lost say so. */
+int store_flush(struct store *store, struct resoluto_err *err);

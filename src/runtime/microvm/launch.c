@@ -246,6 +246,7 @@ static int fill_config(struct microvm *microvm, const struct resoluto_launch_spe
 	config->dead_after_ms = spec->dead_after_ms;
 	config->quotas = spec->quotas;
 	config->has_net = gateway_is_needed(spec);
+	config->drops_objects = spec->drops_objects;
 	r = check_accel(microvm, config, err);
 	if (r == 0)
 		r = check_size(spec, memory, config, err);

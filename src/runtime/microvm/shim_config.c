@@ -17,14 +17,14 @@ int shim_config_write(struct buf *out, const struct shim_config *config)
 {
 	CLEANUP(json_done)
 	json_t *root = json_pack(
-		"{si ss ss ss ss sI sI sI sb sb sI sI sI sI ss sI sI s{sI sI sI}}", "schema", 1,
+		"{si ss ss ss ss sI sI sI sb sb sb sI sI sI sI ss sI sI s{sI sI sI}}", "schema", 1,
 		"run_id", config->run_id, "machine", config->machine, "accel",
 		accel_name(config->accel), "qemu", config->qemu, "memory_mib",
 		(json_int_t) config->memory_mib, "cpus", (json_int_t) config->cpus, "tsc_khz",
 		(json_int_t) config->tsc_khz, "scratch", config->has_scratch, "net",
-		config->has_net, "scratch_bytes", (json_int_t) config->scratch_bytes, "deadline_ms",
-		(json_int_t) config->deadline_ms, "dead_after_ms",
-		(json_int_t) config->dead_after_ms, "boot_limit_ms",
+		config->has_net, "drops_objects", config->drops_objects, "scratch_bytes",
+		(json_int_t) config->scratch_bytes, "deadline_ms", (json_int_t) config->deadline_ms,
+		"dead_after_ms", (json_int_t) config->dead_after_ms, "boot_limit_ms",
 		(json_int_t) config->boot_limit_ms, "host_boot_id", config->host_boot_id, "uid",
 		(json_int_t) config->uid, "kvm_gid", (json_int_t) config->kvm_gid, "quotas",
 		"bytes", (json_int_t) config->quotas.bytes, "objects",
@@ -51,17 +51,17 @@ int shim_config_parse(const char *json, size_t len, struct shim_config *ret_conf
 	const char *run_id, *machine, *accel, *qemu, *boot_id;
 	json_int_t memory, cpus, tsc, scratch_bytes, deadline, dead_after, boot_limit, uid, gid;
 	json_int_t bytes, objects, archive_bytes;
-	int schema, scratch, net;
+	int schema, scratch, net, drops;
 
 	if (!root ||
-	    json_unpack(root, "{si ss ss ss ss sI sI sI sb sb sI sI sI sI ss sI sI s{sI sI sI}}",
+	    json_unpack(root, "{si ss ss ss ss sI sI sI sb sb sb sI sI sI sI ss sI sI s{sI sI sI}}",
 	                "schema", &schema, "run_id", &run_id, "machine", &machine, "accel", &accel,
 	                "qemu", &qemu, "memory_mib", &memory, "cpus", &cpus, "tsc_khz", &tsc,
-	                "scratch", &scratch, "net", &net, "scratch_bytes", &scratch_bytes,
-	                "deadline_ms", &deadline, "dead_after_ms", &dead_after, "boot_limit_ms",
-	                &boot_limit, "host_boot_id", &boot_id, "uid", &uid, "kvm_gid", &gid,
-	                "quotas", "bytes", &bytes, "objects", &objects, "archive_bytes",
-	                &archive_bytes) < 0 ||
+	                "scratch", &scratch, "net", &net, "drops_objects", &drops, "scratch_bytes",
+	                &scratch_bytes, "deadline_ms", &deadline, "dead_after_ms", &dead_after,
+	                "boot_limit_ms", &boot_limit, "host_boot_id", &boot_id, "uid", &uid,
+	                "kvm_gid", &gid, "quotas", "bytes", &bytes, "objects", &objects,
+	                "archive_bytes", &archive_bytes) < 0 ||
 	    schema != 1)
 		return resoluto_fail(err, -EINVAL,
 		                     "the shim's configuration is not of this version");
@@ -71,6 +71,7 @@ int shim_config_parse(const char *json, size_t len, struct shim_config *ret_conf
 	config.tsc_khz = (uint32_t) tsc;
 	config.has_scratch = scratch != 0;
 	config.has_net = net != 0;
+	config.drops_objects = drops != 0;
 	config.scratch_bytes = (uint64_t) scratch_bytes;
 	config.deadline_ms = (uint64_t) deadline;
 	config.dead_after_ms = (uint64_t) dead_after;

@@ -46,6 +46,7 @@ struct shim_config {
 	char qemu[1024]; /* absolute path */
 	uint32_t memory_mib, cpus, tsc_khz;
 	bool has_scratch, has_net;
+	bool drops_objects; /* of the launch spec */
 	uint64_t scratch_bytes;
 	uint64_t deadline_ms;   /* from now; 0: none */
 	uint64_t dead_after_ms; /* once it is detached; 0: none */

@@ -301,6 +301,107 @@ static void the_time_is_told_to_who_asks(void)
 	shim_done_with(shim, guest);
 }
 
+/* Before anything else takes their numbers. */
+static void take_places(const char *dir)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int high = fcntl(fd, F_DUPFD_CLOEXEC, SHIM_FD_END);
+
+	close(fd);
+	CHECK(dup2(high, SHIM_FD_RUN) == SHIM_FD_RUN);
+	CHECK(dup2(high, SHIM_FD_PREFIX) == SHIM_FD_PREFIX);
+	close(high);
+}
+
+/* A shim with a caller, whose run has this directory for everything; *ret_caller is the caller's end. */
+static struct shim *shim_with_caller(const char *dir, int *ret_caller, int *ret_guest)
+{
+	struct shim *shim;
+	int pair[2];
+
+	CHECK(mkdir(dir, 0700) == 0);
+	take_places(dir);
+	shim = shim_with_port(ret_guest);
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+	channel_init(&shim->caller, pair[0], shim_caller_event, shim);
+	CHECK(channel_watch(&shim->caller, shim->loop) == 0);
+	shim->store.prefix_fd = SHIM_FD_PREFIX;
+	shim->config.drops_objects = shim->store.is_lazy = true;
+	shim->console_ring = (struct ring){ .bytes = shim->console_bytes, .size = CONSOLE_RING };
+	shim->emulator_ring = (struct ring){ .bytes = shim->emulator_bytes, .size = EMULATOR_RING };
+	*ret_caller = pair[1];
+	return shim;
+}
+
+static void caller_says(struct shim *shim, int caller, uint8_t type)
+{
+	CLEANUP(buf_done) struct buf frame = BUF_INIT(FRAME_MAX);
+
+	CHECK(frame_add(&frame, type, 0, 0, NULL, 0) == 0);
+	CHECK(write(caller, frame.data, frame.len) == (ssize_t) frame.len);
+	CHECK(shim_caller_event(&shim->caller.watch, 0) == 0);
+}
+
+static bool is_in(const char *dir, const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return access(path, F_OK) == 0;
+}
+
+static void shim_with_caller_done(struct shim *shim, const char *dir, int caller, int guest)
+{
+	store_done(&shim->store);
+	close(caller);
+	close(SHIM_FD_RUN);
+	close(SHIM_FD_PREFIX);
+	shim_done_with(shim, guest);
+	CHECK(remove_tree_at(AT_FDCWD, dir) == 0);
+}
+
+enum fate { IS_DROPPED, IS_LET_GO, HAS_NO_CALLER };
+
+/* With a manifest in place whose flush would fail. */
+static void check_end(enum fate fate, bool fails, const char *reason)
+{
+	char dir[sizeof(state_dir) + sizeof("/ended")];
+	int caller, guest;
+	struct shim *shim;
+
+	snprintf(dir, sizeof(dir), "%s/ended", state_dir);
+	shim = shim_with_caller(dir, &caller, &guest);
+	guest_puts_manifest(shim);
+	CHECK(shim_conduit_event(&shim->conduit.watch, 0) == 0);
+	CHECK(shim->ending.has_manifest && shim->store.unflushed == 1);
+	if (fails)
+		fd_close(&shim->store.kept[0]);
+	if (fate == HAS_NO_CALLER) {
+		CHECK(shutdown(caller, SHUT_RDWR) == 0);
+		CHECK(shim_caller_event(&shim->caller.watch, 0) == 0);
+	} else {
+		caller_says(shim, caller, fate == IS_DROPPED ? FRAME_DESTROY : FRAME_DETACH);
+	}
+	shim_end(shim);
+	CHECK_STR(shim->state.reason, reason);
+	CHECK(is_in(dir, KEY_MANIFEST) == !*reason && is_in(dir, "state.json"));
+	CHECK((shim->state.phase == RESOLUTO_PHASE_SUCCEEDED) == !*reason);
+	/* What is dropped nobody flushes. */
+	CHECK(shim->store.unflushed == (fate == IS_DROPPED || fails));
+	shim_with_caller_done(shim, dir, caller, guest);
+}
+
+/* What was to be dropped is somebody's now: on the disk, or not complete. */
+static void what_stays_is_flushed_at_the_end(void)
+{
+	check_end(IS_DROPPED, true, "");
+	check_end(IS_DROPPED, false, "");
+	check_end(IS_LET_GO, false, "");
+	check_end(IS_LET_GO, true, "store-failed");
+	check_end(HAS_NO_CALLER, false, "");
+	check_end(HAS_NO_CALLER, true, "store-failed");
+}
+
 static void a_boot_does_not_last_for_ever(void)
 {
 	struct shim *shim = calloc(1, sizeof(*shim));
@@ -372,6 +473,7 @@ int main(void)
 	RUN(frames_put_off_for_a_full_port_are_taken);
 	RUN(a_large_job_waits_for_a_slow_guest);
 	RUN(the_time_is_told_to_who_asks);
+	RUN(what_stays_is_flushed_at_the_end);
 	CHECK(remove_tree_at(AT_FDCWD, state_dir) == 0);
 	return check_done();
 }

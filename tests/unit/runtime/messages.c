@@ -224,6 +224,7 @@ static void a_shim_configuration_comes_back(void)
 		.tsc_khz = 2400000,
 		.has_scratch = true,
 		.has_net = true,
+		.drops_objects = true,
 		.scratch_bytes = 1ull << 40,
 		.deadline_ms = 5000,
 		.host_boot_id = BOOT_ID,

@@ -246,6 +246,35 @@ static void a_failed_flush_of_itself_is_tried_again(void)
 	close_store();
 }
 
+/* Its archives are, as any: they are large, and the guest forgets them. */
+static void a_run_that_is_dropped_need_not_be_flushed(void)
+{
+	open_store(NULL);
+	at.store.is_lazy = true;
+	flushes_until_failure = 1;
+	CHECK(put_as(KEY_IS_RESULT, KEY_RESULT, 2) == 0);
+	CHECK(put_as(KEY_IS_MANIFEST, KEY_MANIFEST, 2) == 0 && is_there(KEY_MANIFEST));
+	CHECK(store_flush(&at.store, &at.err) == -EIO);
+	CHECK(at.store.has_lost && at.store.trouble == REASON_STORE_FAILED);
+	flushes_until_failure = 1;
+	CHECK(put_as(KEY_IS_OUTBOX, KEY_OUTBOX_OUTPUT, 2) == FRAME_NAK_STORE);
+	close_store();
+}
+
+/* It was let go: everything is flushed, then and with the manifest. */
+static void what_was_not_flushed_can_be_flushed_later(void)
+{
+	open_store(NULL);
+	at.store.is_lazy = true;
+	CHECK(put_as(KEY_IS_RESULT, KEY_RESULT, 2) == 0 && at.store.unflushed == 1);
+	CHECK(put_as(KEY_IS_MANIFEST, KEY_MANIFEST, 2) == 0 && at.store.unflushed == 2);
+	CHECK(store_flush(&at.store, &at.err) == 0 && at.store.unflushed == 0);
+	flushes_until_failure = 1;
+	CHECK(store_flush(&at.store, &at.err) == 0 && flushes_until_failure == 1);
+	flushes_until_failure = 0;
+	close_store();
+}
+
 int main(void)
 {
 	RUN(tiny_objects_cost_their_blocks);
@@ -260,5 +289,7 @@ int main(void)
 	RUN(a_result_is_flushed_with_the_manifest);
 	RUN(a_manifest_that_is_not_kept_is_not_there);
 	RUN(a_failed_flush_of_itself_is_tried_again);
+	RUN(a_run_that_is_dropped_need_not_be_flushed);
+	RUN(what_was_not_flushed_can_be_flushed_later);
 	return check_done();
 }
