@@ -84,11 +84,11 @@ class Calls:
 
 
 def shim_folder(folder, world, calls, call=None):
-    """A folder with a resoluto-shim that becomes the real one with these fault points: its environment is emptied before."""
+    """A folder with a resoluto-shim that becomes the one to preload to, with these fault points: its environment is emptied before."""
     folder.mkdir(exist_ok=True)
     words = " ".join(f"{name}={value}" for name, value in calls.environment(call).items())
     script = folder / "resoluto-shim"
-    script.write_text(f"#!/bin/sh\n{words} exec {world.env['RESOLUTO_LIBEXEC_DIR']}/resoluto-shim\n")
+    script.write_text(f"#!/bin/sh\n{words} exec {world.build}/tests/faults/preloadable/resoluto-shim\n")
     script.chmod(0o755)
     return {"RESOLUTO_LIBEXEC_DIR": str(folder)}
 
