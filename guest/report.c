@@ -88,27 +88,52 @@ static double now(const struct report *report)
 	return report->told_late ? report->told_late : clock_wall();
 }
 
+static int write_open(struct report *report, const struct report_span *span, double when)
+{
+	return chunk_writer_event(report->writer,
+	                          &(struct event_head){ .span_id = span->id,
+	                                                .parent_span_id = span->parent,
+	                                                .kind = span->kind,
+	                                                .name = span->kind,
+	                                                .event = "open",
+	                                                .ts = when },
+	                          NULL, clock_mono_ms());
+}
+
+/* Before anything else is written, or sent. */
+static int begin(struct report *report)
+{
+	int r = report->failure.code;
+
+	report->has_begun = true;
+	for (unsigned i = 0; r == 0 && i < report->first_count; i++)
+		r = write_open(report, report->first[i], report->first_opened[i]);
+	report->first_count = 0;
+	return r;
+}
+
 static int add_event(struct report *report, const struct event_head *head, const char *data_json)
 {
-	if (report->failure.code)
-		return report->failure.code;
-	return chunk_writer_event(report->writer, head, data_json, clock_mono_ms());
+	int r = begin(report);
+
+	return r < 0 ? r : chunk_writer_event(report->writer, head, data_json, clock_mono_ms());
 }
 
 int report_open(struct report *report, const char *kind, const struct report_span *parent,
                 struct report_span *ret_span)
 {
+	int r;
+
 	event_span_id(report->next_span++, ret_span->id);
 	snprintf(ret_span->parent, sizeof(ret_span->parent), "%s", parent ? parent->id : "");
 	ret_span->kind = kind;
-	return add_event(report,
-	                 &(struct event_head){ .span_id = ret_span->id,
-	                                       .parent_span_id = ret_span->parent,
-	                                       .kind = kind,
-	                                       .name = kind,
-	                                       .event = "open",
-	                                       .ts = now(report) },
-	                 NULL);
+	if (!report->has_begun && report->first_count < REPORT_FIRST_SPANS) {
+		report->first[report->first_count] = ret_span;
+		report->first_opened[report->first_count++] = now(report);
+		return 0;
+	}
+	r = begin(report);
+	return r < 0 ? r : write_open(report, ret_span, now(report));
 }
 
 int report_close(struct report *report, const struct report_span *span, bool is_success)
@@ -179,17 +204,16 @@ int report_piece(struct report *report, const struct report_span *span, bool is_
 		                     .is_stderr = is_stderr,
 		                     .has_newline = has_newline,
 		                     .seq = ++report->seq };
+	int r = begin(report);
 
-	if (report->failure.code)
-		return report->failure.code;
-	return chunk_writer_piece(report->writer, &head, &piece, clock_mono_ms());
+	return r < 0 ? r : chunk_writer_piece(report->writer, &head, &piece, clock_mono_ms());
 }
 
 int report_tick(struct report *report)
 {
-	if (report->failure.code)
-		return report->failure.code;
-	return chunk_writer_tick(report->writer, clock_mono_ms(), clock_wall());
+	int r = begin(report);
+
+	return r < 0 ? r : chunk_writer_tick(report->writer, clock_mono_ms(), clock_wall());
 }
 
 int report_due_ms(const struct report *report)
@@ -201,7 +225,9 @@ int report_due_ms(const struct report *report)
 
 int report_send(struct report *report)
 {
-	return report->failure.code ? report->failure.code : chunk_writer_flush(report->writer);
+	int r = begin(report);
+
+	return r < 0 ? r : chunk_writer_flush(report->writer);
 }
 
 int report_flush(struct report *report)

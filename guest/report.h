@@ -16,7 +16,15 @@
 #include "wire/keys.h"
 #include "wire/redact.h"
 
-enum { REPORT_CHUNK_MAX = 1024 * 1024 }; /* bytes; the host takes no larger chunk */
+enum {
+	REPORT_CHUNK_MAX = 1024 * 1024, /* bytes; the host takes no larger chunk */
+	REPORT_FIRST_SPANS = 2,
+};
+
+struct report_span {
+	char id[EVENT_SPAN_ID_SIZE], parent[EVENT_SPAN_ID_SIZE];
+	const char *kind;
+};
 
 struct report {
 	struct ship *ship;           /* borrowed */
@@ -26,15 +34,16 @@ struct report {
 	char chunk_key[KEY_SIZE];
 	uint32_t chunk_put;
 	bool has_chunk;
-	uint64_t next_span;          /* ids of spans: a random start, then counted */
-	uint64_t seq;                /* lines of output so far, both streams */
-	double told_late;            /* seconds since the epoch: when what is told was; 0: now */
+	uint64_t next_span; /* ids of spans: a random start, then counted */
+	uint64_t seq;       /* lines of output so far, both streams */
+	double told_late;   /* seconds since the epoch: when what is told was; 0: now */
+	/* The spans that were opened before there was anything else to tell are written with that: until then the program may
+	 * run.  Borrowed. */
+	const struct report_span *first[REPORT_FIRST_SPANS];
+	double first_opened[REPORT_FIRST_SPANS]; /* as told_late */
+	unsigned first_count;
+	bool has_begun;
 	struct resoluto_err failure; /* the first; code 0: none */
-};
-
-struct report_span {
-	char id[EVENT_SPAN_ID_SIZE], parent[EVENT_SPAN_ID_SIZE];
-	const char *kind;
 };
 
 /* The job is borrowed for the report's life; first_span is random. */
@@ -42,7 +51,7 @@ int report_init(struct report *report, struct ship *ship, const struct job *job,
                 uint64_t first_span, struct resoluto_err *err);
 void report_done(struct report *report);
 
-/* kind is a constant.  parent NULL: the outermost. */
+/* kind is a constant.  parent NULL: the outermost.  The first ones are borrowed until anything else is told. */
 int report_open(struct report *report, const char *kind, const struct report_span *parent,
                 struct report_span *ret_span);
 int report_close(struct report *report, const struct report_span *span, bool is_success);
