@@ -288,7 +288,7 @@ static int prove_own_kernel(struct node *node)
 {
 	enum reason reason;
 
-	identity_read(node->boot_id);
+	memcpy(node->boot_id, node->root->boot_id, sizeof(node->boot_id));
 	reason = identity_judge(node->boot_id, node->job->boot_ids);
 	if (reason != REASON_NONE)
 		verdict_set(&node->verdict, reason, "guest boot id '%s', host boot ids '%.300s'",
@@ -386,6 +386,7 @@ static void draft_result(struct node *node)
 	CLEANUP(buf_done) struct buf draft = BUF_INIT(RESULT_JSON_MAX);
 
 	(void) write_result(node, &draft);
+	(void) cgroup_oom_kills(&node->root->cgroup);
 }
 
 /* --- programs --- */
@@ -522,7 +523,8 @@ static int start_program(struct node *node, struct program_child *ret_child,
 static int run_program(struct node *node, struct resoluto_err *err)
 {
 	struct program_child child = PROGRAM_CHILD_NONE;
-	uint64_t oom_kills = cgroup_oom_kills(&node->root->cgroup);
+	/* Of a setup hook; where the program starts ahead nobody was there. */
+	uint64_t oom_kills = node->root->starts_ahead ? 0 : cgroup_oom_kills(&node->root->cgroup);
 	struct program_failure failure;
 	struct program_end end;
 	struct report_span span;

@@ -167,6 +167,7 @@ static void *make(void *ctx)
 	struct root *root = ctx;
 	bool is_there;
 
+	identity_read(root->boot_id);
 	root->result = explain(build(root, &done, &root->err), &root->err);
 	if (root->result == 0)
 		root->result = explain(look_in(&done, &users, &root->err), &root->err);

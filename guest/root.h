@@ -18,6 +18,7 @@
 #include <stdbool.h>
 
 #include "guest/cgroup.h"
+#include "guest/identity.h"
 #include "guest/job.h"
 #include "guest/program.h"
 #include "guest/users.h"
@@ -27,9 +28,10 @@ struct root {
 	struct user user;
 	int inbox_disk; /* owned; -1: the machine has none */
 	bool has_scratch;
-	int workspace;          /* owned */
-	struct cgroup cgroup;   /* of the programs; open for the life of the process */
-	struct program program; /* what the job asks for */
+	int workspace;              /* owned */
+	struct cgroup cgroup;       /* of the programs; open for the life of the process */
+	struct program program;     /* what the job asks for */
+	char boot_id[BOOT_ID_SIZE]; /* of this kernel; "" where it could not be read */
 	struct strv
 		env; /* of all programs: the job's, whose strings are borrowed, and what every program has */
 	bool starts_ahead; /* the program waits at its gate, or will */

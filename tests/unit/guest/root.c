@@ -186,6 +186,7 @@ static void all_is_there(void)
 	root_give_job(&root, &job);
 	CHECK(root_await(&root, &err) == 0);
 	CHECK(root.has_scratch && !root.starts_ahead && !root.program.gate);
+	CHECK(strlen(root.boot_id) == BOOT_ID_SIZE - 1);
 	CHECK(root.user.uid == UID && root.workspace >= 0 && root.inbox_disk >= 0);
 	CHECK(job.env.count == 1 && root.env.count == 4 && root.program.env == &root.env);
 	CHECK_STR(root.env.items[1], "HOME=/home/someone");
