@@ -362,7 +362,7 @@ static void shim_with_caller_done(struct shim *shim, const char *dir, int caller
 
 enum fate { IS_DROPPED, IS_LET_GO, HAS_NO_CALLER };
 
-/* With a manifest in place whose flush would fail. */
+/* With a manifest in place; fails: its flush would. */
 static void check_end(enum fate fate, bool fails, const char *reason)
 {
 	char dir[sizeof(state_dir) + sizeof("/ended")];
