@@ -131,6 +131,9 @@ void prefetch_open(const char *name, const char *path, const char *cwd, struct p
 		if (!interpreter[0])
 			break;
 		fd = add(ret, cwd, interpreter);
+		/* A loader has none, and to read its head now would be one more request to wait for. */
+		if (head[0] != '#')
+			break;
 	}
 	if (fd >= 0)
 		add_library(ret, fd);
