@@ -89,6 +89,13 @@ static int judge_rate(struct clock_judge *judge, const struct clock_sample *samp
 
 /* --- a round --- */
 
+static bool is_good_enough(const struct clock_judge *judge)
+{
+	const int64_t limit_us = judge->rounds == 0 ? CLOCK_FIRST_US : CLOCK_FINE_US;
+
+	return width(&judge->best) <= limit_us * NS_PER_US;
+}
+
 void clock_judge(struct clock_judge *judge, const struct clock_sample *sample,
                  struct clock_verdict *ret_verdict)
 {
@@ -96,8 +103,7 @@ void clock_judge(struct clock_judge *judge, const struct clock_sample *sample,
 	if (judge->answers == 0 || width(sample) < width(&judge->best))
 		judge->best = *sample;
 	judge->answers++;
-	if (width(&judge->best) > (int64_t) CLOCK_FINE_US * NS_PER_US &&
-	    judge->answers < CLOCK_ANSWERS_MAX)
+	if (!is_good_enough(judge) && judge->answers < CLOCK_ANSWERS_MAX)
 		return;
 	judge_wall(judge, &judge->best, ret_verdict);
 	if (judge->rounds > 0)

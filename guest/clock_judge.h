@@ -17,6 +17,8 @@
 enum {
 	CLOCK_FINE_US =
 		4000, /* an answer that took no longer is good enough; else another is asked for */
+	CLOCK_FIRST_US =
+		12000, /* the same of the first round, which the program waits for: right to 6 ms then, and asked again soon */
 	CLOCK_ANSWERS_MAX = 8, /* of a round */
 	CLOCK_STEP_US = 10000, /* off by more the wall clock is set */
 	CLOCK_SLEW_US =

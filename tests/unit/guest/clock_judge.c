@@ -76,10 +76,29 @@ static void slow_answers_are_asked_for_again(void)
 	begin(1);
 	world.wall -= 7 * (double) SECOND;
 	CHECK(ask(300 * MS, 0) == CLOCK_ASK_AGAIN);
-	CHECK(ask(0, 5 * MS) == CLOCK_ASK_AGAIN);
+	CHECK(ask(0, 13 * MS) == CLOCK_ASK_AGAIN);
 	CHECK(ask(90 * MS, 90 * MS) == CLOCK_ASK_AGAIN && judge.rounds == 0);
 	CHECK(ask(0, 3 * MS) == CLOCK_STEP && judge.rounds == 1);
 	CHECK(error_ns() < 2 * MS);
+	pass(SECOND);
+	CHECK(ask(0, 5 * MS) == CLOCK_ASK_AGAIN && judge.rounds == 1);
+	CHECK(ask(0, 3 * MS) != CLOCK_ASK_AGAIN && judge.rounds == 2);
+}
+
+/* A program waits for the first round: an answer that may be wrong by 6 ms ends it, and the next one makes that good. */
+static void the_first_round_asks_for_less(void)
+{
+	static const int64_t ways_ms[][2] = { { 12, 0 }, { 0, 12 }, { 6, 6 } };
+
+	for (size_t i = 0; i < sizeof(ways_ms) / sizeof(ways_ms[0]); i++) {
+		begin(1);
+		world.wall -= 7 * (double) SECOND;
+		CHECK(ask(ways_ms[i][0] * MS, ways_ms[i][1] * MS) == CLOCK_STEP);
+		CHECK(judge.rounds == 1 && error_ns() <= 6 * MS);
+		pass((int64_t) clock_pause_ms(&judge) * MS);
+		CHECK(ask(1 * MS, 1 * MS) == (i == 2 ? CLOCK_FITS : CLOCK_SLEW));
+		CHECK(verdict.rate_ppm == 0 && error_ns() < 2 * MS);
+	}
 }
 
 static void what_never_comes_fast_is_used_at_last(void)
@@ -258,6 +277,7 @@ int main(void)
 {
 	RUN(the_first_answer_sets_the_clock);
 	RUN(slow_answers_are_asked_for_again);
+	RUN(the_first_round_asks_for_less);
 	RUN(what_never_comes_fast_is_used_at_last);
 	RUN(a_right_clock_is_left_alone);
 	RUN(a_small_error_is_made_good_slowly);
