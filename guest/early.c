@@ -14,6 +14,7 @@
 #include "guest/early.h"
 #include "guest/init.h"
 #include "guest/mounts.h"
+#include "guest/rehearsal.h"
 
 static const char program[] = "/early", state_path[] = "/early.state";
 /* The kernel makes these: when sockets and the loopback device are there, and when the disks can be opened. */
@@ -96,10 +97,26 @@ static bool has_init_begun(void)
 }
 
 /* On a kernel that makes no such directory: until it is all there. */
-static void await_kernel(const char *sign)
+static bool is_there(const char *sign)
 {
-	while (access(sign, F_OK) < 0 && !has_init_begun())
+	return access(sign, F_OK) == 0 || has_init_begun();
+}
+
+static void await_network(void)
+{
+	while (!is_there(go_path))
 		(void) nanosleep(&look_again, NULL);
+}
+
+/* Under emulation some 20 ms after all else is done. */
+static void await_disks(const struct cgroup *cgroup)
+{
+	struct rehearsal rehearsal = { .cgroup_dir = cgroup->dir };
+
+	while (!is_there(disks_path)) {
+		if (!rehearsal_step(&rehearsal))
+			(void) nanosleep(&look_again, NULL);
+	}
 }
 
 /* What the C library of PID 1 asks for before its first line, and PID 1 behind it: the kernel's part of these answers is translated here
@@ -123,7 +140,7 @@ static int make_all(struct early *early, struct resoluto_err *err)
 	if (r < 0)
 		return r;
 	ask_ahead();
-	await_kernel(go_path);
+	await_network();
 	/* Not before: a sysfs that is mounted while there is no network yet never shows a network device. */
 	r = mount_views(err);
 	if (r == 0)
@@ -132,7 +149,7 @@ static int make_all(struct early *early, struct resoluto_err *err)
 		r = cgroup_create(&cgroup, err);
 	if (r < 0)
 		return r;
-	await_kernel(disks_path);
+	await_disks(&cgroup);
 	disks_find(&disks);
 	return build(&disks, early, err);
 }
