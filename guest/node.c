@@ -47,6 +47,7 @@ struct node {
 	int canary_code; /* of telling it */
 	int place_code;  /* of making the program's root, with its words */
 	struct resoluto_err place_err;
+	bool has_entered;           /* the root, before its user is there */
 	bool is_ready;              /* root, user and workspace are there */
 	char boot_id[BOOT_ID_SIZE]; /* of this kernel; "" before it was read */
 	struct root *root;
@@ -110,7 +111,7 @@ static int make_place(struct node *node, struct resoluto_err *err)
 		r = cgroup_fit_memory(&node->root->cgroup, err);
 	if (r == 0)
 		r = check_disks(node, err);
-	return r < 0 ? r : mount_enter_root(err);
+	return r < 0 || node->has_entered ? r : mount_enter_root(err);
 }
 
 /* --- guard, canary, own kernel --- */
@@ -156,13 +157,22 @@ static void probe_network(struct node *node)
 		canary_egress(&node->job->egress, node->job->probe_host, &node->canary.egress);
 }
 
-/* Where it does not start ahead, the thread does that. */
-static void open_first_files(struct node *node)
+/* While the thread makes the rest of its place.  Where it does not start ahead, the thread does that, too. */
+static int open_first_files(struct node *node, struct resoluto_err *err)
 {
-	const struct program *program = &node->root->program;
+	const struct job *job = node->job;
+	const char *path = job_env(job, "PATH");
+	int r = root_await_image(node->root);
 
-	prefetch_open(program->argv->items[0], program_path(program), program->cwd,
-	              &node->prefetch);
+	/* make_place() says why. */
+	if (r < 0)
+		return 0;
+	r = mount_enter_root(err);
+	node->has_entered = r == 0;
+	if (r == 0)
+		prefetch_open(job->argv.items[0], path ? path : PROGRAM_PATH, job->cwd,
+		              &node->prefetch);
+	return r;
 }
 
 /* While the store answers, the place of the program is made. */
@@ -173,9 +183,10 @@ static int probe_all(struct node *node, struct resoluto_err *err)
 	int r = ship_send(node->ship, KEY_CANARY, store_probe, STORE_PROBE_SIZE, &put, &store_err);
 
 	probe_network(node);
-	node->place_code = make_place(node, &node->place_err);
-	if (node->place_code == 0 && node->root->starts_ahead)
-		open_first_files(node);
+	if (root_starts_ahead(node->job))
+		node->place_code = open_first_files(node, &node->place_err);
+	if (node->place_code == 0)
+		node->place_code = make_place(node, &node->place_err);
 	if (r == 0)
 		r = ship_settle(node->ship, KEY_CANARY, store_probe, STORE_PROBE_SIZE, put,
 		                &store_err);
@@ -508,7 +519,7 @@ static int start_program(struct node *node, struct program_child *ret_child,
 	struct root *root = node->root;
 	int r;
 
-	if (!root->starts_ahead) {
+	if (!root_starts_ahead(node->job)) {
 		r = program_start(&root->program, ret_child, ret_failure, err);
 		(void) tell_canary(node);
 		return r;
@@ -524,7 +535,8 @@ static int run_program(struct node *node, struct resoluto_err *err)
 {
 	struct program_child child = PROGRAM_CHILD_NONE;
 	/* Of a setup hook; where the program starts ahead nobody was there. */
-	uint64_t oom_kills = node->root->starts_ahead ? 0 : cgroup_oom_kills(&node->root->cgroup);
+	uint64_t oom_kills =
+		root_starts_ahead(node->job) ? 0 : cgroup_oom_kills(&node->root->cgroup);
 	struct program_failure failure;
 	struct program_end end;
 	struct report_span span;

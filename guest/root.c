@@ -106,20 +106,24 @@ static int make_env(struct root *root)
 	return 0;
 }
 
+/* A hook, or inputs, may make what it needs, and a hook's processes are its user's, too; with egress the canary takes so long that
+ * it is better to look ahead meanwhile. */
+bool root_starts_ahead(const struct job *job)
+{
+	return job->setup_argv.count == 0 && !job->has_inbox && !job->has_egress;
+}
+
 static void describe_program(struct root *root)
 {
 	const struct job *job = root->job;
 
-	/* A hook, or inputs, may make what it needs, and a hook's processes are its user's, too; with egress the canary takes so long that
-	 * it is better to look ahead meanwhile. */
-	root->starts_ahead = job->setup_argv.count == 0 && !job->has_inbox && !job->has_egress;
 	root->program = (struct program){ .argv = &job->argv,
 		                          .env = &root->env,
 		                          .cwd = job->cwd,
 		                          .user = &root->user,
 		                          .cgroup = &root->cgroup,
 		                          .has_stdin = job->has_stdin,
-		                          .gate = root->starts_ahead ? &root->gate : NULL };
+		                          .gate = root_starts_ahead(job) ? &root->gate : NULL };
 }
 
 static int settle_in(struct root *root, struct image_users *users, struct resoluto_err *err)
@@ -171,12 +175,14 @@ static void *make(void *ctx)
 	root->result = explain(build(root, &done, &root->err), &root->err);
 	if (root->result == 0)
 		root->result = explain(look_in(&done, &users, &root->err), &root->err);
+	root->open_result = root->result;
+	(void) sem_post(&root->is_open);
 	await(&root->has_job);
 	if (root->result == 0)
 		root->result = settle_in(root, &users, &root->err);
 	is_there = root->result == 0;
 	(void) sem_post(&root->has_ended);
-	if (is_there && root->starts_ahead)
+	if (is_there && root_starts_ahead(root->job))
 		start_ahead(root);
 	else if (is_there)
 		look_ahead(&root->program);
@@ -193,6 +199,7 @@ int root_begin(struct root *root, struct resoluto_err *err)
 		               .workspace = -1,
 		               .cgroup = CGROUP_NONE,
 		               .child = PROGRAM_CHILD_NONE };
+	(void) sem_init(&root->is_open, 0, 0);
 	(void) sem_init(&root->has_job, 0, 0);
 	(void) sem_init(&root->has_ended, 0, 0);
 	(void) sem_init(&root->has_started, 0, 0);
@@ -208,6 +215,12 @@ void root_give_job(struct root *root, const struct job *job)
 {
 	root->job = job;
 	(void) sem_post(&root->has_job);
+}
+
+int root_await_image(struct root *root)
+{
+	await(&root->is_open);
+	return root->open_result;
 }
 
 int root_await(struct root *root, struct resoluto_err *err)

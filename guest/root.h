@@ -6,6 +6,7 @@
  * there is one, while the runner speaks with the host.
  *
  *	root_begin()        image and overlay, settings of the kernel, the image's users: what does not depend on the job (early.h)
+ *	root_await_image()  so far
  *	root_give_job()     user and workspace
  *	root_await()        all of it is there; the thread looks ahead (prefetch.h) and ends.  Or it starts the program ahead, up to its
  *	                    gate: root_await_program()
@@ -34,22 +35,25 @@ struct root {
 	char boot_id[BOOT_ID_SIZE]; /* of this kernel; "" where it could not be read */
 	struct strv
 		env; /* of all programs: the job's, whose strings are borrowed, and what every program has */
-	bool starts_ahead; /* the program waits at its gate, or will */
-	struct program_gate gate;
+	struct program_gate gate; /* where it starts ahead */
 
 	/* The thread's. */
 	const struct job *job;
-	sem_t has_job, has_ended, has_started;
-	int result, start_result;
+	sem_t is_open, has_job, has_ended, has_started;
+	int open_result, result, start_result;
 	struct resoluto_err err, start_err;
 	struct program_child child;
 	struct program_failure failure;
 };
 
+/* Whether the program waits at its gate before anything else is done for it. */
+bool root_starts_ahead(const struct job *job);
 /* root must stay where it is, for the life of the process. */
 int root_begin(struct root *root, struct resoluto_err *err);
 /* Once.  The job must live as long as the process, and not change until root_await(), its argv, env and cwd never. */
 void root_give_job(struct root *root, const struct job *job);
+/* Once: the image can be entered.  Why not is root_await()'s to say. */
+int root_await_image(struct root *root);
 /* Once, with a job given.  A failure is one of the image, of the job or of the kernel. */
 int root_await(struct root *root, struct resoluto_err *err);
 /* Once, where it starts ahead and its gate was opened: as program_start(). */

@@ -185,7 +185,7 @@ static void all_is_there(void)
 	begin(&root);
 	root_give_job(&root, &job);
 	CHECK(root_await(&root, &err) == 0);
-	CHECK(root.has_scratch && !root.starts_ahead && !root.program.gate);
+	CHECK(root.has_scratch && !root_starts_ahead(&job) && !root.program.gate);
 	CHECK(strlen(root.boot_id) == BOOT_ID_SIZE - 1);
 	CHECK(root.user.uid == UID && root.workspace >= 0 && root.inbox_disk >= 0);
 	CHECK(job.env.count == 1 && root.env.count == 4 && root.program.env == &root.env);
@@ -210,7 +210,7 @@ static void check_it_starts_in_its_turn(bool inbox)
 	job.has_egress = !inbox;
 	begin(&root);
 	root_give_job(&root, &job);
-	CHECK(root_await(&root, &err) == 0 && !root.starts_ahead && !root.program.gate);
+	CHECK(root_await(&root, &err) == 0 && !root_starts_ahead(&job) && !root.program.gate);
 	CHECK(sem_post(&steps.may_hint) == 0);
 	while (sem_wait(&steps.has_hint) < 0)
 		;
@@ -239,8 +239,10 @@ static void the_program_starts_ahead(void)
 
 	job.has_stdin = true;
 	begin(&root);
+	/* Nobody has said yet for whom. */
+	CHECK(root_await_image(&root) == 0 && root.workspace < 0);
 	root_give_job(&root, &job);
-	CHECK(root_await(&root, &err) == 0 && root.starts_ahead);
+	CHECK(root_await(&root, &err) == 0 && root_starts_ahead(&job));
 	CHECK(root.program.gate == &root.gate && root.program.has_stdin);
 	CHECK(root.program.argv == &job.argv);
 	CHECK(sem_post(&steps.may_start) == 0);
@@ -270,12 +272,13 @@ static void a_failed_start_is_told(void)
 static struct root failed;
 
 /* What fails before the job has come is told when it is waited for; the job is not touched. */
-static void await_failure(int code, const char *words)
+static void await_failure(int image_code, int code, const char *words)
 {
 	struct resoluto_err err = { 0 };
 	struct job job = make_job();
 
 	begin(&failed);
+	CHECK(root_await_image(&failed) == image_code);
 	root_give_job(&failed, &job);
 	CHECK(root_await(&failed, &err) == code);
 	CHECK_STR(err.text, words);
@@ -285,34 +288,34 @@ static void await_failure(int code, const char *words)
 static void a_failure_of_the_image_waits_for_its_question(void)
 {
 	steps.image_code = -EIO;
-	await_failure(-EIO, "no image");
+	await_failure(-EIO, -EIO, "no image");
 	CHECK(failed.workspace == -1 && failed.inbox_disk == -1 && !steps.cwd[0]);
 }
 
 static void a_failure_of_the_cgroup_waits_for_its_question(void)
 {
 	steps.cgroup_code = -EBUSY;
-	await_failure(-EBUSY, "no cgroup");
-	CHECK(!failed.starts_ahead && !steps.was_read);
+	await_failure(-EBUSY, -EBUSY, "no cgroup");
+	CHECK(!failed.program.gate && !steps.was_read);
 }
 
 static void a_failure_of_the_kernel_waits_for_its_question(void)
 {
 	steps.kernel_code = -EPERM;
-	await_failure(-EPERM, "no settings");
+	await_failure(-EPERM, -EPERM, "no settings");
 	CHECK(failed.workspace == -1 && !steps.was_read);
 }
 
 static void a_failure_of_the_job_is_told(void)
 {
 	steps.user_code = -EINVAL;
-	await_failure(-EINVAL, "no user someone");
+	await_failure(0, -EINVAL, "no user someone");
 }
 
 static void without_a_workspace_there_is_no_root(void)
 {
 	steps.workspace_code = -ENOTDIR;
-	await_failure(-ENOTDIR, "no /workspace for 4711");
+	await_failure(0, -ENOTDIR, "no /workspace for 4711");
 	CHECK(failed.inbox_disk == -1);
 }
 
