@@ -17,7 +17,7 @@
 #include "base/io.h"
 #include "guest/cgroup.h"
 
-static const char root_dir[] = "/sys/fs/cgroup";
+static const char root_dir[] = "/sys/fs/cgroup", programs_dir[] = "sandbox";
 
 enum {
 	LOOK_AGAIN_MS = 2,
@@ -107,6 +107,19 @@ static int turn_on_controllers(int root, struct resoluto_err *err)
 	return r;
 }
 
+static int make(int root, struct cgroup *cgroup, struct resoluto_err *err)
+{
+	int r = turn_on_controllers(root, err);
+
+	if (r < 0)
+		return r;
+	if (mkdirat(root, programs_dir, 0755) < 0)
+		return resoluto_fail(err, -errno, "make a cgroup");
+	cgroup->dir = openat(root, programs_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return cgroup->dir < 0 ? resoluto_fail(err, -errno, "open the cgroup")
+	                       : set_limits(cgroup, err);
+}
+
 int cgroup_create(struct cgroup *ret_cgroup, struct resoluto_err *err)
 {
 	CLEANUP(fd_close) int root = open(root_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -115,16 +128,9 @@ int cgroup_create(struct cgroup *ret_cgroup, struct resoluto_err *err)
 
 	if (root < 0)
 		return resoluto_fail(err, -errno, "open %s", root_dir);
-	r = turn_on_controllers(root, err);
-	if (r < 0)
-		return r;
-	/* It is there if /early made it (early.h). */
-	if (mkdirat(root, "sandbox", 0755) < 0 && errno != EEXIST)
-		return resoluto_fail(err, -errno, "make a cgroup");
-	cgroup.dir = openat(root, "sandbox", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (cgroup.dir < 0)
-		return resoluto_fail(err, -errno, "open the cgroup");
-	r = set_limits(&cgroup, err);
+	/* Whole, if /early made it: else it has told that it broke off (early.h). */
+	cgroup.dir = openat(root, programs_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r = cgroup.dir < 0 ? make(root, &cgroup, err) : 0;
 	if (r < 0)
 		return r;
 	ret_cgroup->dir = fd_take(&cgroup.dir);
