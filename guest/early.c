@@ -56,23 +56,40 @@ void early_end(int fd, const struct early *early)
 	(void) close(fd);
 }
 
-int early_await(const char *path, struct early *ret)
+static int lock(int fd, int how)
 {
-	/* Kept with its lock for good: one that comes later finds it taken. */
-	CLEANUP(fd_close) int fd = open_state(path);
-	ssize_t n;
-
-	if (fd < 0)
-		return fd;
-	while (flock(fd, LOCK_EX) < 0) {
+	while (flock(fd, how) < 0) {
 		if (errno != EINTR)
 			return -errno;
 	}
+	return 0;
+}
+
+void early_stay(int fd)
+{
+	(void) lock(fd, LOCK_SH);
+}
+
+int early_await(const char *path, struct early *ret, int *ret_lock)
+{
+	CLEANUP(fd_close) int fd = open_state(path);
+	ssize_t n;
+	int r;
+
+	*ret_lock = -1;
+	if (fd < 0)
+		return fd;
+	r = lock(fd, LOCK_EX);
+	if (r < 0)
+		return r;
 	n = pread(fd, ret, sizeof(*ret), 0);
+	if (n == sizeof(*ret)) {
+		*ret_lock = fd_take(&fd);
+		return 1;
+	}
+	/* Kept with its lock for good: one that comes later finds it taken. */
 	(void) fd_take(&fd);
-	if (n == 0)
-		return 0;
-	return n == sizeof(*ret) ? 1 : -EIO;
+	return n == 0 ? 0 : -EIO;
 }
 
 /* --- what is made --- */
@@ -172,22 +189,24 @@ bool early_is_meant(const char *argv0)
 int early_main(void)
 {
 	struct early early = { .err = { .code = 0 } };
-	int fd = early_begin(state_path);
+	int fd = early_begin(state_path), again;
 
 	if (fd < 0)
 		return 1;
 	(void) make_all(&early, &early.err);
+	again = open_state(state_path);
 	early_end(fd, &early);
 	if (early.err.code == 0)
 		look_ahead();
-	/* Not exit(): nothing was printed, and PID 1 waits for the processor. */
+	/* The end of a process is as much work as its start, and PID 1 needs the processor now. */
+	early_stay(again);
 	_exit(early.err.code ? 1 : 0);
 }
 
-int early_take(struct early *ret, struct resoluto_err *err)
+int early_take(struct early *ret, int *ret_lock, struct resoluto_err *err)
 {
 	struct disks disks;
-	int r = early_await(state_path, ret);
+	int r = early_await(state_path, ret, ret_lock);
 
 	if (r < 0)
 		return resoluto_fail(err, r, "wait for %s", program);

@@ -31,8 +31,11 @@ struct early {
 bool early_is_meant(const char *argv0);
 /* All of it, as that process, which ends in here; returns the exit code where there is nothing to do. */
 int early_main(void);
-/* As PID 1: wait for that process, or make the root here. */
-int early_take(struct early *ret, struct resoluto_err *err);
+/*
+ * As PID 1: wait for that process, or make the root here.  The process stays, and does nothing, until *ret_lock is closed; -1: there was
+ * none.
+ */
+int early_take(struct early *ret, int *ret_lock, struct resoluto_err *err);
 
 /* --- the file between the two; for tests, too --- */
 
@@ -43,5 +46,8 @@ int early_take(struct early *ret, struct resoluto_err *err);
 int early_begin(const char *path);
 /* Closes the file. */
 void early_end(int fd, const struct early *early);
-/* Waits for the other one's end: 1 and what it wrote, or 0: there was none, and there will be none. */
-int early_await(const char *path, struct early *ret);
+/* Wait as long as the other one wants; fd is the file, opened anew. */
+void early_stay(int fd);
+/* Waits for early_end(): 1 and what was written, with *ret_lock the caller's, which early_stay() waits for; or 0: there was nobody, and
+ * there will be nobody. */
+int early_await(const char *path, struct early *ret, int *ret_lock);

@@ -535,8 +535,8 @@ static int run_program(struct node *node, struct resoluto_err *err)
 {
 	struct program_child child = PROGRAM_CHILD_NONE;
 	/* Of a setup hook; where the program starts ahead nobody was there. */
-	uint64_t oom_kills =
-		root_starts_ahead(node->job) ? 0 : cgroup_oom_kills(&node->root->cgroup);
+	uint64_t oom_kills = root_starts_ahead(node->job) ? 0
+	                                                  : cgroup_oom_kills(&node->root->cgroup);
 	struct program_failure failure;
 	struct program_end end;
 	struct report_span span;
@@ -552,6 +552,7 @@ static int run_program(struct node *node, struct resoluto_err *err)
 		return refuse(node, REASON_NOT_EXECUTABLE, err);
 	r = report_open(&node->report, "workload", &node->span, &span);
 	draft_result(node);
+	root_let_go(node->root);
 	if (r == 0)
 		r = follow(node, &span, &child, false, &end, err);
 	if (r < 0)

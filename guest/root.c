@@ -32,7 +32,7 @@ static _Alignas(4096) char stack[STACK_BYTES];
 static int build(struct root *root, struct kernel_done *ret_done, struct resoluto_err *err)
 {
 	struct early early;
-	int r = early_take(&early, err);
+	int r = early_take(&early, &root->early_lock, err);
 
 	if (r < 0)
 		return r;
@@ -186,6 +186,8 @@ static void *make(void *ctx)
 		start_ahead(root);
 	else if (is_there)
 		look_ahead(&root->program);
+	await(&root->may_end);
+	fd_close(&root->early_lock);
 	return NULL;
 }
 
@@ -195,7 +197,8 @@ int root_begin(struct root *root, struct resoluto_err *err)
 	pthread_t thread;
 	int r;
 
-	*root = (struct root){ .inbox_disk = -1,
+	*root = (struct root){ .early_lock = -1,
+		               .inbox_disk = -1,
 		               .workspace = -1,
 		               .cgroup = CGROUP_NONE,
 		               .child = PROGRAM_CHILD_NONE };
@@ -203,6 +206,7 @@ int root_begin(struct root *root, struct resoluto_err *err)
 	(void) sem_init(&root->has_job, 0, 0);
 	(void) sem_init(&root->has_ended, 0, 0);
 	(void) sem_init(&root->has_started, 0, 0);
+	(void) sem_init(&root->may_end, 0, 0);
 	(void) pthread_attr_init(&attr);
 	(void) pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	r = pthread_attr_setstack(&attr, stack, sizeof(stack));
@@ -240,4 +244,9 @@ int root_await_program(struct root *root, struct program_child *ret_child,
 	if (root->start_result < 0)
 		*err = root->start_err;
 	return root->start_result;
+}
+
+void root_let_go(struct root *root)
+{
+	(void) sem_post(&root->may_end);
 }

@@ -8,8 +8,10 @@
  *	root_begin()        image and overlay, settings of the kernel, the image's users: what does not depend on the job (early.h)
  *	root_await_image()  so far
  *	root_give_job()     user and workspace
- *	root_await()        all of it is there; the thread looks ahead (prefetch.h) and ends.  Or it starts the program ahead, up to its
+ *	root_await()        all of it is there; the thread looks ahead (prefetch.h).  Or it starts the program ahead, up to its
  *	                    gate: root_await_program()
+ *
+ *	root_let_go()       the thread ends, and what is left of /early
  *
  * The thread goes into the new root alone.  The process stays where it was, and enters with mount_enter_root().
  */
@@ -39,7 +41,8 @@ struct root {
 
 	/* The thread's. */
 	const struct job *job;
-	sem_t is_open, has_job, has_ended, has_started;
+	sem_t is_open, has_job, has_ended, has_started, may_end;
+	int early_lock; /* owned; -1: there was no /early */
 	int open_result, result, start_result;
 	struct resoluto_err err, start_err;
 	struct program_child child;
@@ -59,3 +62,5 @@ int root_await(struct root *root, struct resoluto_err *err);
 /* Once, where it starts ahead and its gate was opened: as program_start(). */
 int root_await_program(struct root *root, struct program_child *ret_child,
                        struct program_failure *ret_failure, struct resoluto_err *err);
+/* Once: when nobody waits for anything they would take the processor from. */
+void root_let_go(struct root *root);

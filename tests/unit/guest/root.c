@@ -30,10 +30,12 @@ static struct {
 	sem_t has_hint, may_hint;
 	sem_t may_start;
 	const struct program *started;
-} steps;
+	int early_lock;
+} steps = { .early_lock = -1 };
 
-int early_take(struct early *ret, struct resoluto_err *err)
+int early_take(struct early *ret, int *ret_lock, struct resoluto_err *err)
 {
+	*ret_lock = steps.early_lock;
 	steps.builder = pthread_self();
 	*ret = (struct early){ .has_scratch = true, .kernel = { .settings = SETTINGS } };
 	if (steps.has_inbox)
@@ -231,12 +233,16 @@ static void with_egress_nothing_starts_ahead(void)
 
 static void the_program_starts_ahead(void)
 {
+	int stays[2];
+	char byte;
 	static struct root root;
 	struct program_failure failure;
 	struct program_child child;
 	struct resoluto_err err = { 0 };
 	struct job job = make_job();
 
+	CHECK(pipe2(stays, O_CLOEXEC) == 0);
+	steps.early_lock = stays[1];
 	job.has_stdin = true;
 	begin(&root);
 	/* Nobody has said yet for whom. */
@@ -248,6 +254,11 @@ static void the_program_starts_ahead(void)
 	CHECK(sem_post(&steps.may_start) == 0);
 	CHECK(root_await_program(&root, &child, &failure, &err) == 0 && child.pid == PID);
 	CHECK(steps.started == &root.program);
+	/* What is left of /early stays until it is let go. */
+	CHECK(write(stays[1], "s", 1) == 1);
+	root_let_go(&root);
+	CHECK(read(stays[0], &byte, 1) == 1 && read(stays[0], &byte, 1) == 0);
+	CHECK(close(stays[0]) == 0);
 	job_done(&job);
 }
 
