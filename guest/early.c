@@ -68,6 +68,9 @@ static int lock(int fd, int how)
 void early_stay(int fd)
 {
 	(void) lock(fd, LOCK_SH);
+	/* Before the process ends, which takes long: PID 1 may come to its lock only now. */
+	if (fd >= 0)
+		(void) close(fd);
 }
 
 int early_await(const char *path, struct early *ret, int *ret_lock)
@@ -198,7 +201,7 @@ int early_main(void)
 	early_end(fd, &early);
 	if (early.err.code == 0)
 		look_ahead();
-	/* The end of a process is as much work as its start, and PID 1 needs the processor now. */
+	/* The end of a process is as much work as its start, and PID 1 needs the processor now, if it is waiting already. */
 	early_stay(again);
 	_exit(early.err.code ? 1 : 0);
 }

@@ -32,8 +32,8 @@ bool early_is_meant(const char *argv0);
 /* All of it, as that process, which ends in here; returns the exit code where there is nothing to do. */
 int early_main(void);
 /*
- * As PID 1: wait for that process, or make the root here.  The process stays, and does nothing, until *ret_lock is closed; -1: there was
- * none.
+ * As PID 1: wait for that process, or make the root here.  If PID 1 was waiting by then, the process stays, and does nothing, until
+ * *ret_lock is closed; -1: there was none.
  */
 int early_take(struct early *ret, int *ret_lock, struct resoluto_err *err);
 
@@ -46,7 +46,7 @@ int early_take(struct early *ret, int *ret_lock, struct resoluto_err *err);
 int early_begin(const char *path);
 /* Closes the file. */
 void early_end(int fd, const struct early *early);
-/* Wait as long as the other one wants; fd is the file, opened anew. */
+/* Wait as long as the other one wants, if it has the lock by now; fd is the file, opened anew, and closed. */
 void early_stay(int fd);
 /* Waits for early_end(): 1 and what was written, with *ret_lock the caller's, which early_stay() waits for; or 0: there was nobody, and
  * there will be nobody. */

@@ -6,7 +6,8 @@
  *
  * Under emulation code that runs for the first time is translated first, and that is most of its time.  /early has nothing to do while the
  * kernel starts its drivers, and it is the same program on the same kernel: what it runs through meanwhile is translated when PID 1 comes
- * to it.  Nothing else comes of it, and nothing of it can fail.
+ * to it.  Nothing else comes of it but that the process could execute nothing with a capability any more, and what fails is passed over.  A
+ * step that crashed would take the root of the sandbox with it.
  */
 
 #include <stdbool.h>

@@ -62,5 +62,5 @@ int root_await(struct root *root, struct resoluto_err *err);
 /* Once, where it starts ahead and its gate was opened: as program_start(). */
 int root_await_program(struct root *root, struct program_child *ret_child,
                        struct program_failure *ret_failure, struct resoluto_err *err);
-/* Once: when nobody waits for anything they would take the processor from. */
+/* At most once: when nobody waits for anything they would take the processor from. */
 void root_let_go(struct root *root);

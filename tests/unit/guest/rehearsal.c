@@ -66,6 +66,8 @@ static void nothing_of_it_stays(void)
 {
 	const int r = in_child(rehearse_all);
 
+	if (geteuid() != 0)
+		printf("# not root: the program ends before its gate\n");
 	if (r == 77)
 		printf("# this user may not make a network of its own\n");
 	else
