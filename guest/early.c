@@ -69,8 +69,7 @@ void early_stay(int fd)
 {
 	(void) lock(fd, LOCK_SH);
 	/* Before the process ends, which takes long: PID 1 may come to its lock only now. */
-	if (fd >= 0)
-		(void) close(fd);
+	fd_close(&fd);
 }
 
 int early_await(const char *path, struct early *ret, int *ret_lock)

@@ -47,7 +47,6 @@ struct node {
 	int canary_code; /* of telling it */
 	int place_code;  /* of making the program's root, with its words */
 	struct resoluto_err place_err;
-	bool has_entered;           /* the root, before its user is there */
 	bool is_ready;              /* root, user and workspace are there */
 	char boot_id[BOOT_ID_SIZE]; /* of this kernel; "" before it was read */
 	struct root *root;
@@ -111,7 +110,8 @@ static int make_place(struct node *node, struct resoluto_err *err)
 		r = cgroup_fit_memory(&node->root->cgroup, err);
 	if (r == 0)
 		r = check_disks(node, err);
-	return r < 0 || node->has_entered ? r : mount_enter_root(err);
+	/* It entered before where it starts ahead: open_first_files(). */
+	return r < 0 || root_starts_ahead(node->job) ? r : mount_enter_root(err);
 }
 
 /* --- guard, canary, own kernel --- */
@@ -161,17 +161,15 @@ static void probe_network(struct node *node)
 static int open_first_files(struct node *node, struct resoluto_err *err)
 {
 	const struct job *job = node->job;
-	const char *path = job_env(job, "PATH");
+	const char *path = program_path(&(struct program){ .env = &job->env });
 	int r = root_await_image(node->root);
 
 	/* make_place() says why. */
 	if (r < 0)
 		return 0;
 	r = mount_enter_root(err);
-	node->has_entered = r == 0;
 	if (r == 0)
-		prefetch_open(job->argv.items[0], path ? path : PROGRAM_PATH, job->cwd,
-		              &node->prefetch);
+		prefetch_open(job->argv.items[0], path, job->cwd, &node->prefetch);
 	return r;
 }
 
