@@ -20,9 +20,8 @@ enum {
 	ON_TCG = 1,
 	ON_KVM = 2,
 	ON_SCRATCH = 4,
-	ON_HZ = 8,    /* the row knows CONFIG_HZ */
-	ON_CPUS = 16, /* more than one */
-	ON_NET = 32,  /* with egress */
+	ON_HZ = 8,   /* the row knows CONFIG_HZ */
+	ON_NET = 16, /* with egress */
 };
 
 /* {name} in a word is replaced by a value of the input. */
@@ -132,7 +131,7 @@ static const struct argument x86_kernel_words[] = {
 	  "measured under emulation it hangs one boot in eight" },
 	{ ON_TCG, { "tsc=reliable" }, "else the watchdog falls back to jiffies" },
 	{ ON_TCG | ON_HZ, { "lpj={lpj}" }, "no calibration loop for the further CPUs" },
-	{ ON_TCG | ON_CPUS,
+	{ ON_TCG,
 	  { "cpu_init_udelay=0" },
 	  "an emulated CPU is taken for one of those that need 10 ms between reset and start" },
 	{ ON_TCG, { "noreplace-smp" }, "each patched code page throws translations away" },
@@ -170,8 +169,8 @@ static const struct argument x86_built_kernel_words[] = {
 	  { "tsc_early_khz={tsc}" },
 	  "measured under emulation it hangs one boot in eight" },
 	{ ON_TCG, { "tsc=reliable" }, "else the watchdog falls back to jiffies" },
-	{ ON_TCG | ON_CPUS, { "lpj={lpj}" }, "no calibration loop for the further CPUs: 76 ms" },
-	{ ON_TCG | ON_CPUS,
+	{ ON_TCG, { "lpj={lpj}" }, "no calibration loop for the further CPUs: 76 ms" },
+	{ ON_TCG,
 	  { "cpu_init_udelay=0" },
 	  "an emulated CPU is taken for one of those that need 10 ms between reset and start" },
 	{ ON_TCG, { "noreplace-smp" }, "each patched code page throws translations away" },
@@ -390,8 +389,6 @@ static bool counts(const struct cmdline_input *input, unsigned when)
 	if ((when & ON_KVM) && input->accel != ACCEL_KVM)
 		return false;
 	if ((when & ON_HZ) && !input->row->hz)
-		return false;
-	if ((when & ON_CPUS) && input->cpus < 2)
 		return false;
 	if ((when & ON_NET) && input->fds.net < 0)
 		return false;

@@ -130,6 +130,7 @@ static void the_kernel_s_words_carry_nothing_of_the_run(void)
 			struct cmdline_input input = input_of(row, (enum accel) accel, false,
 			                                      false);
 
+			input.cpus = 1;
 			CHECK(cmdline_build(&input, "qemu", &one) == 0);
 			input.run_id = "run-other";
 			input.memory_mib = 512;
