@@ -159,6 +159,56 @@ void oci_manifest_done(struct oci_manifest *manifest)
 	*manifest = (struct oci_manifest){ 0 };
 }
 
+static bool member_is(const json_t *object, const char *name, const char *wanted)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+
+	return strcmp(text ? text : "", wanted) == 0;
+}
+
+static const json_t *manifest_for(const json_t *manifests, const char *arch, const char *variant)
+{
+	const json_t *manifest;
+	size_t i;
+
+	json_array_foreach(manifests, i, manifest)
+	{
+		const json_t *platform = json_object_get(manifest, "platform");
+
+		if (member_is(platform, "os", "linux") &&
+		    member_is(platform, "architecture", arch) &&
+		    (!variant || member_is(platform, "variant", variant)))
+			return manifest;
+	}
+	return NULL;
+}
+
+int oci_index_pick(const char *bytes, size_t len, const struct platform *platform,
+                   char ret_digest[DIGEST_SIZE], struct resoluto_err *err)
+{
+	CLEANUP(json_release) json_t *json = NULL;
+	const json_t *manifests, *manifest;
+	const char *digest;
+	int r = load_object(bytes, len, IMAGE_MANIFEST_MAX, "index", &json, err);
+
+	if (r < 0)
+		return r;
+	manifests = json_object_get(json, "manifests");
+	manifest = manifest_for(manifests, platform->arch, platform->variant);
+	if (!manifest && !platform->variant[0])
+		manifest = manifest_for(manifests, platform->arch, NULL);
+	if (!manifest)
+		return resoluto_fail(err, -ENOENT, "the image has no manifest for linux/%s%s%s",
+		                     platform->arch, platform->variant[0] ? "/" : "",
+		                     platform->variant);
+	digest = json_string_value(json_object_get(manifest, "digest"));
+	if (!digest || !digest_is_valid(digest))
+		return resoluto_fail(err, -EBADMSG,
+		                     "a manifest of the image's index has no sha256 digest");
+	memcpy(ret_digest, digest, DIGEST_SIZE);
+	return 0;
+}
+
 /* A string member, on the heap; *ret_text stays NULL where there is none or it is empty. */
 static int take_string(const json_t *object, const char *name, const char *before, char **ret_text,
                        struct resoluto_err *err)

@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "image/digest.h"
+#include "image/platform.h"
 #include "resoluto/err.h"
 
 struct oci_descriptor {
@@ -28,6 +29,11 @@ struct oci_manifest {
 int oci_manifest_parse(const char *bytes, size_t len, struct oci_manifest *ret_manifest,
                        struct resoluto_err *err);
 void oci_manifest_done(struct oci_manifest *manifest);
+
+/* The digest of the manifest for this platform in an index of several; where any variant will do, of one without.  -ENOENT:
+ * bytes are no index, or it has none. */
+int oci_index_pick(const char *bytes, size_t len, const struct platform *platform,
+                   char ret_digest[DIGEST_SIZE], struct resoluto_err *err);
 
 struct oci_config {
 	char arch[32], os[32];         /* "" where the image does not say */

@@ -15,10 +15,9 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "image/bounds.h"
+#include "image/oci.h"
 #include "image/program.h"
 #include "image/skopeo.h"
-
-enum { SUMMARY_MAX = 4 * 1024 * 1024 }; /* bytes of SKOPEO_SIZES */
 
 /* How skopeo begins whatever goes wrong with a registry's name. */
 #define NAME_LOOKUP "dial tcp: lookup "
@@ -124,6 +123,26 @@ bool skopeo_policy_exists(void)
 	return access(path, F_OK) == 0;
 }
 
+int skopeo_source_at(const char *source, const char *digest, char *ret_source, size_t size)
+{
+	static const char transport[] = "docker://";
+	const char *name;
+	size_t len;
+
+	if (strncmp(source, transport, strlen(transport)) != 0)
+		return -EINVAL;
+	name = source + strlen(transport);
+	len = strcspn(name, "@");
+	for (size_t i = len; i-- > 0 && name[i] != '/';) {
+		if (name[i] == ':')
+			len = i;
+	}
+	return snprintf(ret_source, size, "%s%.*s@%s", transport, (int) len, name, digest) <
+	                       (int) size
+	               ? 0
+	               : -ENAMETOOLONG;
+}
+
 static int add_flags(const struct skopeo *skopeo, enum skopeo_verb verb, struct strv *args)
 {
 	int r = 0;
@@ -136,8 +155,8 @@ static int add_flags(const struct skopeo *skopeo, enum skopeo_verb verb, struct 
 		r = strv_add(args, verb == SKOPEO_COPY ? "copy" : "inspect");
 	if (r == 0 && verb == SKOPEO_CONFIG)
 		r = strv_add_all(args, (const char *const[]){ "--config", "--raw", NULL });
-	if (r == 0 && verb == SKOPEO_SIZES)
-		r = strv_add(args, "--no-tags");
+	if (r == 0 && verb == SKOPEO_MANIFEST)
+		r = strv_add(args, "--raw");
 	if (r == 0 && skopeo->authfile)
 		r = strv_addf(args, "--authfile=%s", skopeo->authfile);
 	if (r == 0 && skopeo->is_loopback)
@@ -206,12 +225,16 @@ static uint64_t bytes_in(int dirfd, unsigned depth)
 static void tell_copied(const struct skopeo *skopeo, uint64_t total)
 {
 	CLEANUP(fd_close) int fd = -1;
+	uint64_t done;
 
 	if (!caller_looks(skopeo->caller))
 		return;
 	fd = open(skopeo->scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd >= 0)
-		caller_tell(skopeo->caller, "fetch", bytes_in(fd, 2), total);
+	if (fd < 0)
+		return;
+	/* Of configuration and manifest the total knows nothing. */
+	done = bytes_in(fd, 2);
+	caller_tell(skopeo->caller, "fetch", total && done > total ? total : done, total);
 }
 
 static int wait_for(const struct skopeo *skopeo, struct proc *proc, bool tell, uint64_t total,
@@ -279,26 +302,39 @@ int skopeo_config(const struct skopeo *skopeo, struct buf *ret_config, struct re
 	return run_for_output(skopeo, SKOPEO_CONFIG, IMAGE_CONFIG_MAX, ret_config, err);
 }
 
-/* Only for people who watch: 0 when it cannot be told. */
+/* The manifest of one image, also where the source is an index of several. */
+static int ask_for_manifest(const struct skopeo *skopeo, struct buf *ret_manifest)
+{
+	char digest[DIGEST_SIZE], source[PATH_MAX];
+	struct skopeo one = *skopeo;
+	int r = run_for_output(skopeo, SKOPEO_MANIFEST, IMAGE_MANIFEST_MAX, ret_manifest, NULL);
+
+	if (r < 0 || oci_index_pick(ret_manifest->data ? ret_manifest->data : "", ret_manifest->len,
+	                            skopeo->platform, digest, NULL) < 0)
+		return r;
+	r = skopeo_source_at(skopeo->source, digest, source, sizeof(source));
+	if (r < 0)
+		return r;
+	one.source = source;
+	buf_done(ret_manifest);
+	return run_for_output(&one, SKOPEO_MANIFEST, IMAGE_MANIFEST_MAX, ret_manifest, NULL);
+}
+
+/* Only for people who watch: 0 when it cannot be told, as of an index that is no registry's.  (A summary with sizes comes
+ * with skopeo 1.10.) */
 static uint64_t total_size(const struct skopeo *skopeo)
 {
-	CLEANUP(buf_done) struct buf summary = BUF_INIT(SUMMARY_MAX);
-	json_t *json, *layer;
+	CLEANUP(buf_done) struct buf bytes = BUF_INIT(0);
+	CLEANUP(oci_manifest_done) struct oci_manifest manifest = { 0 };
 	uint64_t total = 0;
-	size_t i;
 
-	if (run_for_output(skopeo, SKOPEO_SIZES, SUMMARY_MAX, &summary, NULL) < 0)
+	if (ask_for_manifest(skopeo, &bytes) < 0 ||
+	    oci_manifest_parse(bytes.data ? bytes.data : "", bytes.len, &manifest, NULL) < 0)
 		return 0;
-	json = json_loadb(summary.data ? summary.data : "", summary.len, 0, NULL);
-	json_array_foreach(json_object_get(json, "LayersData"), i, layer)
-	{
-		json_int_t size = json_integer_value(json_object_get(layer, "Size"));
-
-		if (size < 0 || (uint64_t) size > IMAGE_BYTES_MAX)
-			continue;
-		total += (uint64_t) size;
+	for (size_t i = 0; i < manifest.layer_count; i++) {
+		if (manifest.layers[i].size <= IMAGE_BYTES_MAX)
+			total += manifest.layers[i].size;
 	}
-	json_decref(json);
 	return total;
 }
 

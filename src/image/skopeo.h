@@ -26,9 +26,9 @@ struct skopeo {
 };
 
 enum skopeo_verb {
-	SKOPEO_CONFIG, /* print the image's configuration */
-	SKOPEO_SIZES,  /* print a summary with the layers' sizes */
-	SKOPEO_COPY,   /* copy to dir:TARGET */
+	SKOPEO_CONFIG,   /* print the image's configuration */
+	SKOPEO_MANIFEST, /* print the manifest, or the index of several */
+	SKOPEO_COPY,     /* copy to dir:TARGET */
 };
 
 /* The command line.  Pure. */
@@ -41,6 +41,8 @@ int skopeo_failure(const char *words);
 const char *skopeo_remedy(const char *words);
 /* Where in them it says more than which step and which image it was, which we say ourselves.  Pure. */
 const char *skopeo_cause(const char *words);
+/* The same registry's name with this digest instead of its tag.  -EINVAL: source is no registry's.  Pure. */
+int skopeo_source_at(const char *source, const char *digest, char *ret_source, size_t size);
 /* Is there a policy.json of this user or of the system? */
 bool skopeo_policy_exists(void);
 

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import stat
@@ -25,13 +26,16 @@ def tool_path():
 
 
 class Answer:
-    """What image_tool said: `lines` of JSON, the steps of progress, the exit code."""
+    """What image_tool said: `lines` of JSON, the steps of progress, (bytes done, bytes in all) of each, the exit code."""
 
     def __init__(self, code, out, err):
         self.code = code
         self.lines = [json.loads(line) for line in out.decode().splitlines()]
         self.steps = [line.split()[0] for line in err.decode(errors="replace").splitlines() if line.strip()]
         self.stderr = err.decode(errors="replace")
+        self.amounts = {}
+        for step, *amounts in re.findall(r"^(\w+) (\d+) (\d+)$", self.stderr, re.M):
+            self.amounts.setdefault(step, []).append(tuple(map(int, amounts)))
 
     def __getitem__(self, name):
         return self.lines[0][name]

@@ -57,6 +57,13 @@ def small(tmp_path):
     return layout
 
 
+def assert_amounts_are_told(answer, *steps):
+    """A bar needs to know how much there is in all."""
+    for step in steps:
+        done, total = zip(*answer.amounts[step])
+        assert set(total) == {done[-1]} and max(done) == done[-1] > 0, answer.stderr
+
+
 # -- sources --
 
 def test_registry_image_by_every_name(tool, small, tmp_path):
@@ -66,7 +73,7 @@ def test_registry_image_by_every_name(tool, small, tmp_path):
         assert first["digest"] == small.config_digest
         assert first["env"] == ["PATH=/bin", "LANG=C.UTF-8"]
         assert (first["workdir"], first["user"], first["version_label"]) == ("/srv", "app:7", "0.1.0")
-        assert "fetch" in first.steps
+        assert_amounts_are_told(first, "fetch", "squashfs")
         bare = tool.ok("get", "team/small:1", env={"RESOLUTO_SANDBOX_REGISTRY": host})
         assert bare["path"] == first["path"] and bare.steps == []
         # Another cache, from the bare name alone.
@@ -266,6 +273,7 @@ def test_platforms(tool, tmp_path):
             push(f"oci:{layout.path}:{tag}", f"{host}/x:{tag}", "--all")
         ours = tool.ok("get", f"{host}/x:both")
         theirs = tool.ok("get", f"{host}/x:both", f"linux/{foreign}")
+        assert_amounts_are_told(ours, "fetch")
         assert f"is-{machine}" in squashfs_tree(ours["path"])[0]
         assert f"is-{foreign}" in squashfs_tree(theirs["path"])[0]
         assert tool.ok("get", f"{host}/x:both")["digest"] == ours["digest"]

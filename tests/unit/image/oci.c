@@ -66,6 +66,38 @@ static void reads_dockers_manifest(void)
 	               NULL) == 0);
 }
 
+#define ENTRY(arch, variant, digest) \
+	"{\"digest\":\"" digest "\",\"platform\":{\"os\":\"linux\",\"architecture\":\"" arch \
+	"\",\"variant\":\"" variant "\"}}"
+
+static int pick(const char *text, const char *arch, const char *variant, char digest[DIGEST_SIZE])
+{
+	struct platform platform = { 0 };
+
+	snprintf(platform.arch, sizeof(platform.arch), "%s", arch);
+	snprintf(platform.variant, sizeof(platform.variant), "%s", variant);
+	return oci_index_pick(text, strlen(text), &platform, digest, NULL);
+}
+
+static void picks_the_platforms_manifest_of_an_index(void)
+{
+	static const char text[] = "{\"manifests\":[1,{\"digest\":\"" D1 "\"}," ENTRY(
+		"arm", "v6", D1) "," ENTRY("arm", "v7", D2) "," ENTRY("amd64", "", "../x") "]}";
+	char digest[DIGEST_SIZE] = "";
+
+	CHECK(pick(text, "arm", "", digest) == 0);
+	CHECK_STR(digest, D1);
+	CHECK(pick(text, "arm", "v7", digest) == 0);
+	CHECK_STR(digest, D2);
+	CHECK(pick(text, "arm", "v8", digest) == -ENOENT);
+	CHECK(pick(text, "amd64", "", digest) == -EBADMSG);
+	CHECK(pick("{\"manifests\":[" ENTRY("amd64", "v3", D1) "," ENTRY("amd64", "", D2) "]}",
+	           "amd64", "", digest) == 0);
+	CHECK(pick("{\"layers\":[]}", "arm", "", digest) == -ENOENT);
+	CHECK(pick("{", "arm", "", digest) == -EBADMSG);
+	CHECK_STR(digest, D2);
+}
+
 static void refuses_other_manifests(void)
 {
 	static const struct {
@@ -195,6 +227,7 @@ int main(void)
 {
 	RUN(reads_a_manifest);
 	RUN(reads_dockers_manifest);
+	RUN(picks_the_platforms_manifest_of_an_index);
 	RUN(refuses_other_manifests);
 	RUN(bounds_the_layers);
 	RUN(reads_a_configuration);

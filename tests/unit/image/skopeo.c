@@ -44,9 +44,29 @@ static void command_lines(void)
 		                  .platform = &arm,
 		                  .scratch = "/s" };
 	check_args(
-		&skopeo, SKOPEO_SIZES, NULL,
+		&skopeo, SKOPEO_MANIFEST, NULL,
 		"skopeo --tmpdir=/s --override-os=linux --override-arch=arm --override-variant=v7 "
-		"--insecure-policy inspect --no-tags docker://quay.io/x:1");
+		"--insecure-policy inspect --raw docker://quay.io/x:1");
+}
+
+static void one_of_an_index_is_named_by_its_digest(void)
+{
+	static const struct {
+		const char *source, *at;
+	} rows[] = {
+		{ "docker://localhost:5000/a/x:1", "docker://localhost:5000/a/x@sha256:0" },
+		{ "docker://localhost:5000/x", "docker://localhost:5000/x@sha256:0" },
+		{ "docker://quay.io/x@sha256:1", "docker://quay.io/x@sha256:0" },
+		{ "docker://quay.io/x:1@sha256:1", "docker://quay.io/x@sha256:0" },
+	};
+	char at[64];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		CHECK(skopeo_source_at(rows[i].source, "sha256:0", at, sizeof(at)) == 0);
+		CHECK_STR(at, rows[i].at);
+	}
+	CHECK(skopeo_source_at("oci:/x:1", "sha256:0", at, sizeof(at)) == -EINVAL);
+	CHECK(skopeo_source_at(rows[0].source, "sha256:0", at, 8) == -ENAMETOOLONG);
 }
 
 /* As skopeo 1.9 and registries say it. */
@@ -135,6 +155,7 @@ static void last_words_are_one_clean_line(void)
 int main(void)
 {
 	RUN(command_lines);
+	RUN(one_of_an_index_is_named_by_its_digest);
 	RUN(words_have_meanings);
 	RUN(the_step_and_the_image_are_not_repeated);
 	RUN(last_words_are_one_clean_line);
