@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The documents tell the truth where a program can tell: every path in backquotes exists, every option that an example
 passes to `resoluto-sandbox` is in its --help, the reasons a run can end for are the same in docs/result.md,
-spec/run-result.schema.json and src/wire/reason.c, and those of egress in that schema and src/egress/reason.c."""
+spec/run-result.schema.json and src/wire/reason.c, those of egress in that schema and src/egress/reason.c, and the guest kernel's
+patches are listed."""
 import json
 import pathlib
 import re
@@ -71,6 +72,16 @@ def check_options(page):
     return bad
 
 
+def check_patches():
+    """The table of the guest kernel's patches has all of them, and no others."""
+    table = (ROOT / "docs/guest-kernel.md").read_text().split("### The patches")[1].split("\n### ")[0]
+    told = set(re.findall(r"^\| `(\d{4}-[\w-]+)` \|", table, re.M))
+    there = {path.stem for path in (ROOT / "guest-kernel/patches").iterdir()}
+    for name in sorted(told ^ there):
+        print(f"docs/guest-kernel.md and guest-kernel/patches/ differ in {name}")
+    return len(told ^ there)
+
+
 def check_reasons():
     source = (ROOT / "src/wire/reason.c").read_text()
     ours = set(re.findall(r'^\t(?:\{|\[\w+\] = \{)\s*"([a-z-]+)"', source, re.M))
@@ -101,7 +112,7 @@ def check_egress_reasons():
 
 
 def main():
-    bad = check_reasons() + check_egress_reasons()
+    bad = check_reasons() + check_egress_reasons() + check_patches()
     total = 0
     for page in [*(ROOT / name for name in PAGES), *sorted(ROOT.glob("docs/**/*.md"))]:
         wrong, seen = check_paths(page)
