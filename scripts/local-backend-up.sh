@@ -11,6 +11,8 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 . "$here/scripts/lib/packages.sh"
 # shellcheck source=scripts/lib/kernel-dir.sh
 . "$here/scripts/lib/kernel-dir.sh"
+# shellcheck source=scripts/lib/distro.sh
+. "$here/scripts/lib/distro.sh"
 # shellcheck source=scripts/lib/kernel-file.sh
 . "$here/scripts/lib/kernel-file.sh"
 # shellcheck source=scripts/lib/config.sh
@@ -157,11 +159,6 @@ set_places() {
 	: >"$STEP_LOG"
 }
 
-distribution() {
-	# shellcheck disable=SC1091
-	(. /etc/os-release 2>/dev/null && printf '%s\n' "${ID:-unknown}") || printf 'unknown\n'
-}
-
 check_system() {
 	[ "$(uname -s)" = Linux ] || die "this runs on Linux only"
 	case "$machine" in
@@ -250,17 +247,13 @@ fit_initramfs() {
 	make_initramfs >>"$STEP_LOG" 2>&1 || say "    note: the kernels that are there still have an older runner; see $STEP_LOG"
 }
 
-kernel_package() {
-	case "$distro" in
-	ubuntu) printf 'linux-image-virtual\n' ;;
-	*) printf 'linux-image-cloud-%s\n' "$(dpkg --print-architecture)" ;;
-	esac
-}
-
 provision_distro_kernel() {
-	[ -n "$skip_packages" ] || [ -f "$cache/kernel/distro/VERSION" ] || ensure_index "$(kernel_package)"
-	step "guest kernel of the distribution" bash "$here/scripts/provision-kernel.sh" "$cache/kernel/distro" \
-		--distro "$distro"
+	local package
+	if [ -z "$skip_packages" ] && [ ! -f "$cache/kernel/distro/VERSION" ] &&
+		package=$(distro_kernel_package "$(distro_of /etc/os-release)" "$(dpkg --print-architecture)"); then
+		ensure_index "$package"
+	fi
+	step "guest kernel of the distribution" bash "$here/scripts/provision-kernel.sh" "$cache/kernel/distro"
 	# Its last words: which one it is, and whether it could be compared with newer ones.
 	sed -n 's/^provision-kernel: /    guest kernel: /p' "$STEP_LOG" | tail -n 1
 }
@@ -452,7 +445,7 @@ warn_about_kernel() { # why
 	************************************************************************************
 	*  WARNING: sandboxes use the distribution's kernel, not the built one:
 	*  $1 (the reason stands above).
-	*  Everything works, but each start takes about three times as long.
+	*  Everything works, but each start takes about four times as long.
 	*  Use --kernel built to have this fail, --kernel distro to choose it.
 	************************************************************************************
 
@@ -474,7 +467,6 @@ main() {
 		remove_all
 		return 0
 	fi
-	distro=$(distribution)
 	check_system
 	build_and_install
 	image_name=resoluto-sandbox-base:$version

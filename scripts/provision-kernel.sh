@@ -14,6 +14,8 @@ set -euo pipefail
 
 # shellcheck source=scripts/lib/kernel-dir.sh
 . "$(dirname "$0")/lib/kernel-dir.sh"
+# shellcheck source=scripts/lib/distro.sh
+. "$(dirname "$0")/lib/distro.sh"
 
 readonly wanted_modules=(virtio_ring virtio virtio_mmio virtio_console virtio_blk squashfs overlay)
 readonly vmlinux_min_bytes=4000000
@@ -25,14 +27,6 @@ usage() { sed -n 's/^#\t//p' "$0" | head -1 >&2; exit 2; }
 newest_of() { # package that always means the newest kernel
 	LC_ALL=C apt-cache depends --no-recommends --no-suggests "$1" 2>/dev/null |
 		sed -n 's/^ *Depends: \(linux-image-[0-9][^ ]*\)$/\1/p' | sort -V | tail -1
-}
-
-meta_package() { # distro arch
-	case $1 in
-	debian) echo "linux-image-cloud-$2" ;;
-	ubuntu) echo linux-image-virtual ;;
-	*) die "no kernel package is known for '$1': use --distro debian or ubuntu, or --deb FILE" ;;
-	esac
 }
 
 # The name of the package behind the name that always means the newest kernel, and the packages with its modules; nothing
@@ -47,20 +41,6 @@ resolve_packages() { # distro meta-package
 	[ -n "$image" ] || return 0
 	echo "$image"
 	[ "$1" = debian ] || echo "${image/linux-image-/linux-modules-}"
-}
-
-host_distro() {
-	local id="" like=""
-	if [ -r /etc/os-release ]; then
-		# shellcheck disable=SC1091 # a file of the system
-		id=$(. /etc/os-release && echo "${ID:-}")
-		# shellcheck disable=SC1091
-		like=$(. /etc/os-release && echo "${ID_LIKE:-}")
-	fi
-	case " $id $like " in
-	*" ubuntu "*) echo ubuntu ;;
-	*) echo debian ;;
-	esac
 }
 
 bytes_at() { # file offset count: hex digits
@@ -251,9 +231,10 @@ readonly arch
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-distro=${distro:-$(host_distro)}
+distro=${distro:-$(distro_of /etc/os-release)}
 if [ ${#debs[@]} -eq 0 ]; then
-	meta=$(meta_package "$distro" "$arch")
+	meta=$(distro_kernel_package "$distro" "$arch") ||
+		die "no kernel package is known for '$distro': name a kernel by --deb, or to local-backend-up.sh by --kernel FILE"
 	packages=$(resolve_packages "$distro" "$meta")
 	[ -n "$packages" ] || serve_or_die "$outdir" "apt does not know $meta"
 	if [ $force = no ] && is_usable "$outdir" && [ "linux-image-$(version_of "$outdir")" = "$(head -1 <<<"$packages")" ]; then

@@ -14,7 +14,9 @@ import tarfile
 
 import pytest
 
+import kernel_source
 from conftest import ROOT, build_dir, needed, wait_until
+from programs import program, programs_without
 
 SCRIPT = ROOT / "scripts/local-backend-up.sh"
 
@@ -26,8 +28,8 @@ def up(tmp_path):
     env.update(RESOLUTO_CACHE_DIR=str(tmp_path / "cache"), RESOLUTO_STATE_DIR=str(tmp_path / "state"),
                RESOLUTO_LOCAL_ENV=str(tmp_path / "local.env"), RESOLUTO_LOCAL_QEMU="/bin/false")
 
-    def run(*arguments, **more):
-        return subprocess.run(["bash", SCRIPT, *map(str, arguments)], env={**env, **more}, cwd=tmp_path, text=True,
+    def run(*arguments, script=SCRIPT, **more):
+        return subprocess.run(["bash", script, *map(str, arguments)], env={**env, **more}, cwd=tmp_path, text=True,
                               capture_output=True, timeout=600, stdin=subprocess.DEVNULL)
 
     def start(*arguments, **more):
@@ -83,10 +85,8 @@ def with_stand_in(tmp_path):
             STAND_IN % {"words": words, "real": theirs / "src/cli/resoluto-sandbox"})
         (ours / "src/cli/resoluto-sandbox").chmod(0o755)
         programs = tmp_path / "stand-in/bin"
-        programs.mkdir(exist_ok=True)
         for name in ("meson", "ninja"):
-            (programs / name).write_text("#!/bin/sh\n")
-            (programs / name).chmod(0o755)
+            program(programs, name, "#!/bin/sh\n")
         arguments = [ours if argument == build_dir() else argument for argument in arguments]
         return arguments, {**env, "PATH": f"{programs}:{env.get('PATH', os.environ['PATH'])}"}
 
@@ -114,11 +114,8 @@ def built():
 
 def without_source(folder):
     """A PATH in which apt knows everything but the source of the kernel."""
-    folder.mkdir()
-    (folder / "apt-cache").write_text('#!/bin/sh\ncase "$*" in *linux-source*) exit 100 ;; esac\n'
-                                      f'exec {shutil.which("apt-cache")} "$@"\n')
-    (folder / "apt-cache").chmod(0o755)
-    return f"{folder}:{os.environ['PATH']}"
+    return program(folder, "apt-cache", '#!/bin/sh\ncase "$*" in *linux-source*) exit 100 ;; esac\n'
+                                        f'exec {shutil.which("apt-cache")} "$@"\n')
 
 
 def checkout_copy():
@@ -471,6 +468,54 @@ def test_with_a_prefix_and_an_image_of_the_callers_a_second_call_makes_nothing_a
 
 # --- which kernel ---
 
+def small_build(tmp_path, turns_out_ours=False):
+    """A checkout whose kernel is built in a moment; the script of it, and a PATH with its source."""
+    kernel_source.make_checkout(tmp_path / "checkout")
+    (tmp_path / "checkout/include").symlink_to(ROOT / "include")
+    kernel_source.make_source(tmp_path / "source", tmp_path / "flag")
+    if turns_out_ours:
+        shutil.copy(built() / "vmlinux", tmp_path / "source")
+    for name in ("meson", "ninja"):  # what they find in such a PATH, the build would remember
+        program(tmp_path / "bin", name, "#!/bin/sh\n")
+    return tmp_path / "checkout/scripts/local-backend-up.sh", kernel_source.package(tmp_path / "source", tmp_path)
+
+
+def test_the_first_call_is_green_soon_and_ends_with_the_kernel_that_it_built(up, machine, tmp_path):
+    arguments, env = machine
+    script, path = small_build(tmp_path, turns_out_ours=True)
+    done = up(*arguments, script=script, PATH=path, **env)
+    assert done.returncode == 0 and "WARNING" not in done.stderr, done.stdout + done.stderr
+    told = re.findall(r"^    \| kernel .*|.*compiling the guest kernel.*|^    \| hello from the sandbox$", done.stdout, re.M)
+    wanted = ["-cloud-", "hello", "compiling", "compiling", "-resoluto", "hello"]
+    assert len(told) == len(wanted) and all(word in line for word, line in zip(wanted, told)), done.stdout
+    recorded = settings(tmp_path / "local.env")
+    assert recorded["RESOLUTO_LOCAL_KERNEL"] == str(tmp_path / "cache/kernel/built/vmlinux")
+    assert recorded["RESOLUTO_LOCAL_MACHINE"] == f"{os.uname().machine}-built"
+    assert (tmp_path / "cache/kernel/built/VERSION").read_text().startswith("6.1.7-resoluto ")
+
+
+@pytest.mark.parametrize("lacks, said", [
+    ("tools", "apt-get install bison flex"),
+    ("a patch that fits", "patches/0001-answer.patch does not apply to Linux 6.1.7"),
+    ("space", "no space for the build"),
+])
+def test_a_kernel_that_cannot_be_built_leaves_the_distributions(up, machine, tmp_path, lacks, said):
+    arguments, env = machine
+    script, path = small_build(tmp_path)
+    if lacks == "tools":
+        path = f"{tmp_path / 'bin'}:{programs_without(tmp_path / 'others', 'flex', 'bison')}"
+    elif lacks == "space":
+        program(tmp_path / "bin", "df", "#!/bin/sh\necho Avail\necho 7\n")
+    else:
+        patch = tmp_path / "checkout/guest-kernel/patches/0001-answer.patch"
+        patch.write_text(patch.read_text().replace("return 1", "return 17"))
+    done = up(*arguments, script=script, PATH=path, **env)
+    assert done.returncode == 0 and said in done.stderr, done.stdout + done.stderr
+    assert "WARNING: sandboxes use the distribution's kernel, not the built one" in done.stderr
+    assert done.stdout.count("hello from the sandbox") == 1
+    assert settings(tmp_path / "local.env")["RESOLUTO_LOCAL_KERNEL"] == str(tmp_path / "cache/kernel/distro/vmlinux")
+
+
 @pytest.mark.parametrize("is_damaged", [False, True])
 def test_without_the_built_kernel_the_distributions_serves_and_that_is_said(up, machine, tmp_path, is_damaged):
     arguments, env = machine
@@ -486,6 +531,18 @@ def test_without_the_built_kernel_the_distributions_serves_and_that_is_said(up, 
     recorded = settings(tmp_path / "local.env")
     assert recorded["RESOLUTO_LOCAL_KERNEL"] == str(tmp_path / "cache/kernel/distro/vmlinux")
     assert recorded["RESOLUTO_LOCAL_MACHINE"] == (tmp_path / "cache/kernel/distro/MACHINE").read_text().strip()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a file over another one")
+def test_a_derivative_of_debian_has_its_kernel(up, machine, tmp_path):
+    """The system says so in a file that only this call sees."""
+    arguments, env = machine
+    (tmp_path / "os-release").write_text("ID=raspbian\nID_LIKE=debian\n")
+    script = tmp_path / "as-raspbian.sh"
+    script.write_text(f'exec unshare --mount sh -c \'mount --bind "$0" /etc/os-release && exec bash {SCRIPT} "$@"\' '
+                      f'{tmp_path / "os-release"} "$@"\n')
+    done = up("--kernel", "distro", *arguments, script=script, **env)
+    assert done.returncode == 0 and "hello from the sandbox" in done.stdout, done.stdout + done.stderr
 
 
 def test_a_kernel_of_an_older_compiler_serves_where_none_can_be_built(up, machine, tmp_path):

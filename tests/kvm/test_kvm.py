@@ -112,6 +112,7 @@ def test_provisioning_probes_with_a_real_boot_and_ends_on_a_green_canary(provisi
     assert "The local backend is up (kvm" in provisioned.stdout
     assert "WARNING" not in provisioned.stderr
     assert settings(CONFIG)["RESOLUTO_LOCAL_ACCEL"] == "kvm"
+    assert settings(ROOT / "local.env") == settings(CONFIG)
 
 
 def test_provisioning_by_itself_takes_kvm_where_it_works(provisioned, tmp_path):
@@ -294,27 +295,27 @@ def refused(done, *words):
         assert word in done.stderr, done.stderr
 
 
-def test_without_the_device_a_run_is_refused(host, device):
-    before = machine_state(host)
+def test_without_the_device_a_run_is_refused(sandbox, device):
+    before = machine_state(sandbox)
     device.unlink()
-    refused(host.run("run", "--json", "--", "/bin/true"), b"/dev/kvm", b"RESOLUTO_LOCAL_ACCEL=kvm",
+    refused(sandbox.run("run", "--json", "--", "/bin/true"), b"/dev/kvm", b"RESOLUTO_LOCAL_ACCEL=kvm",
             b"scripts/local-backend-up.sh", b"No such file")
-    assert machine_state(host) == before
+    assert machine_state(sandbox) == before
 
 
-def test_a_device_of_root_alone_is_refused_with_the_remedy(host, device):
+def test_a_device_of_root_alone_is_refused_with_the_remedy(sandbox, device):
     device.chmod(0o600)
-    refused(host.run("run", "--json", "--", "/bin/true"), b"/dev/kvm is root's alone",
+    refused(sandbox.run("run", "--json", "--", "/bin/true"), b"/dev/kvm is root's alone",
             b"chgrp kvm /dev/kvm && chmod 660 /dev/kvm")
 
 
-def test_a_device_that_is_no_kvm_is_refused(host, device):
+def test_a_device_that_is_no_kvm_is_refused(sandbox, device):
     make_other(device)
-    refused(host.run("run", "--json", "--", "/bin/true"), b"/dev/kvm", b"is not KVM", b"scripts/local-backend-up.sh")
+    refused(sandbox.run("run", "--json", "--", "/bin/true"), b"/dev/kvm", b"is not KVM", b"scripts/local-backend-up.sh")
 
 
-def test_a_run_that_has_the_device_goes_on_without_it(host, device):
-    run = host.start("run", "-i", "--", *shell("echo up; read word; echo $word"))
+def test_a_run_that_has_the_device_goes_on_without_it(sandbox, device):
+    run = sandbox.start("run", "-i", "--", *shell("echo up; read word; echo $word"))
     assert run.stdout.readline() == b"up\n"
     device.unlink()
     out, err = run.communicate(b"still here\n", timeout=SECONDS_TO_END)

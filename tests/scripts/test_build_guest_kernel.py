@@ -4,11 +4,9 @@
 The source is a tree of a few files that answers to the same targets of make as the kernel's; the real one is built by check.sh."""
 import hashlib
 import os
-import pathlib
 import pty
 import re
 import select
-import shutil
 import signal
 import subprocess
 import tarfile
@@ -16,39 +14,8 @@ import tarfile
 import pytest
 
 from conftest import ROOT, Processes, wait_until
-
-MAKEFILE = """VERSION = 6
-PATCHLEVEL = 1
-SUBLEVEL = 7
-
-mrproper:
-	rm -f .config
-allnoconfig:
-	sed 's/^\\(CONFIG_.*\\)=n$$/# \\1 is not set/' $(KCONFIG_ALLCONFIG) >.config
-	test ! -f break-config || sed -i '/CONFIG_SQUASHFS=/d; s/^# CONFIG_MODULES is not set/CONFIG_MODULES=y/' .config
-vmlinux:
-	for i in $$(seq 500); do echo "  CC      part$$i.o"; done
-	test ! -f slow || { touch $(FLAG) 2>/dev/null; sleep 300; }
-	test ! -f large || head -c 200000000 /dev/zero >filler
-	test ! -f broken || { echo 'kernel.c:1: error: it does not compile'; exit 1; }
-	$(CROSS_COMPILE)gcc -o vmlinux kernel.c
-	for i in $$(seq 500); do echo "  LD      part$$i.o"; done
-kernelrelease:
-	@echo 6.1.7-resoluto
-"""
-
-PATCH = """SPDX-License-Identifier: GPL-2.0
-Subject: another answer
-
---- a/kernel.c
-+++ b/kernel.c
-@@ -1,4 +1,4 @@
- int main(void)
- {
--	return 1;
-+	return 2;
- }
-"""
+from kernel_source import PATCH, make_checkout, make_source, package
+from programs import program, programs_without
 
 
 class Tree:
@@ -59,17 +26,9 @@ class Tree:
         self.out = folder / "cache/built"
         self.source = folder / "source"
         self.flag = folder / "compiling"
-        (folder / "checkout").mkdir()
-        shutil.copytree(ROOT / "scripts", folder / "checkout/scripts")
-        shutil.copytree(ROOT / "guest-kernel", folder / "checkout/guest-kernel")
         self.guest_kernel = folder / "checkout/guest-kernel"
-        for patch in self.guest_kernel.glob("patches/*"):
-            patch.unlink()
-        (self.guest_kernel / "patches/0001-answer.patch").write_text(PATCH)
-        self.source.mkdir()
-        (self.source / "Makefile").write_text(MAKEFILE.replace("$(FLAG)", str(self.flag)))
-        (self.source / "COPYING").write_text("the licence of the kernel\n")
-        (self.source / "kernel.c").write_text("int main(void)\n{\n\treturn 1;\n}\n")
+        make_checkout(folder / "checkout")
+        make_source(self.source, self.flag)
 
     def command(self, *arguments, source=True):
         script = self.folder / "checkout/scripts/build-guest-kernel.sh"
@@ -108,26 +67,6 @@ def built(tree):
     done = tree.build()
     assert done.returncode == 0, done.stdout + done.stderr
     return tree
-
-
-def programs_without(folder, *names):
-    """A PATH with everything that is in PATH but these."""
-    folder.mkdir()
-    for place in reversed(os.environ["PATH"].split(":")):
-        for program in pathlib.Path(place).iterdir() if pathlib.Path(place).is_dir() else []:
-            link = folder / program.name
-            if program.name not in names:
-                link.unlink(missing_ok=True)
-                link.symlink_to(program)
-    return str(folder)
-
-
-def program(folder, name, text):
-    """A PATH with this program in front of the others."""
-    folder.mkdir(exist_ok=True)
-    (folder / name).write_text(text)
-    (folder / name).chmod(0o755)
-    return f"{folder}:{os.environ['PATH']}"
 
 
 # --- what it makes, and when again ---
@@ -229,29 +168,8 @@ def test_a_kernel_without_its_compiler_is_still_the_one_that_was_built(built, tm
 
 # --- where the source comes from ---
 
-def fake_package(tree, folder):
-    """linux-source-6.1 as a package, and the programs of apt that know it."""
-    root = folder / "package"
-    (root / "DEBIAN").mkdir(parents=True)
-    (root / "usr/src").mkdir(parents=True)
-    (root / "DEBIAN/control").write_text("Package: linux-source-6.1\nVersion: 6.1.7-1\nArchitecture: all\n"
-                                         "Maintainer: nobody <nobody@example.com>\nDescription: a small one\n")
-    with tarfile.open(root / "usr/src/linux-source-6.1.tar.xz", "w:xz") as archive:
-        archive.add(tree.source, "linux-source-6.1")
-    subprocess.run(["dpkg-deb", "--root-owner-group", "-b", root, folder / "linux-source-6.1_6.1.7-1_all.deb"], check=True,
-                   capture_output=True)
-    program(folder / "bin", "dpkg-query", "#!/bin/sh\nexit 1\n")
-    program(folder / "bin", "apt-get", f"#!/bin/sh\ncp {folder}/*.deb .\n")
-    return program(folder / "bin", "apt-cache", """#!/bin/sh
-case "$*" in
-depends*) echo "linux-source"; echo "  Depends: linux-source-6.1" ;;
-show*) echo "Version: 6.1.7-1"; echo "SHA256: 0123" ;;
-esac
-""")
-
-
 def test_the_distributions_package_is_fetched_without_root(tree, tmp_path):
-    done = tree.build(source=False, PATH=fake_package(tree, tmp_path))
+    done = tree.build(source=False, PATH=package(tree.source, tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "source linux-source-6.1 6.1.7-1 0123" in (tree.out / "INPUTS").read_text()
     assert "downloading the package linux-source-6.1" in done.stdout and tree.leftovers() == []
@@ -281,7 +199,7 @@ def test_a_tarball_that_is_cut_short_is_told_where_it_is_unpacked(tree, tmp_path
 
 
 def test_a_download_that_fails_is_told(tree, tmp_path):
-    path = fake_package(tree, tmp_path)
+    path = package(tree.source, tmp_path)
     program(tmp_path / "bin", "apt-get", "#!/bin/sh\necho 'E: Failed to fetch' >&2\nexit 100\n")
     done = tree.build(source=False, PATH=path)
     assert done.returncode == 1 and "E: Failed to fetch" in done.stderr

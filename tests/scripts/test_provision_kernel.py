@@ -81,3 +81,13 @@ def test_without_network_nothing_else_serves(place, change, arguments):
     done = place.provision(*arguments)
     assert done.returncode == 1 and "run apt-get update first (as root)" in done.stderr, done.stdout + done.stderr
     assert "serves" not in done.stdout and place.snapshot() == before
+
+
+@pytest.mark.parametrize("words, distro", [
+    ("ID=debian", "debian"), ("ID=ubuntu\nID_LIKE=debian", "ubuntu"), ('ID=linuxmint\nID_LIKE="ubuntu debian"', "ubuntu"),
+    ("ID=raspbian\nID_LIKE=debian", "debian"), ("ID=void", "void"), ("NAME=none", "unknown")])
+def test_what_derives_from_a_distribution_takes_its_kernel(tmp_path, words, distro):
+    (tmp_path / "os-release").write_text(words + "\n")
+    done = subprocess.run(["bash", "-euc", '. "$1"; distro_of "$2"', "-", ROOT / "scripts/lib/distro.sh", tmp_path / "os-release"],
+                          text=True, capture_output=True)
+    assert (done.returncode, done.stdout) == (0, distro + "\n"), done.stderr
