@@ -612,6 +612,9 @@ def test_credentials_are_taken_out_and_counted(as_json):
     assert secret.encode() not in bytes_of(result, "output") and result["redactions"] == 1
     result, code, _ = as_json("--no-redact-patterns", "--", "echo", f"token {secret} end")
     assert bytes_of(result, "output") == f"token {secret} end\n".encode() and result["redactions"] == 0
+    result, code, complaint = as_json("--", f"/{secret}")
+    assert (code, result["reason"], result["redactions"]) == (127, "not-found", 1), result
+    assert secret not in json.dumps(result) and secret.encode() not in complaint
 
 
 # images

@@ -469,6 +469,13 @@ static void attempt(const char *what)
 		                        getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_max == 0
 		                ? EPERM
 		                : 0;
+	else if (strcmp(what, "files-max") == 0)
+		errno = getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+		                        limit.rlim_max <= 256 /* its QEMU_FILES_MAX */
+		                ? EPERM
+		                : 0;
+	else if (strcmp(what, "file-size") == 0)
+		errno = getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_max == 0 ? EPERM : 0;
 	else
 		r = try_command(what);
 	tell("attempt %s: %s\n", what, r >= 0 && errno == 0 ? "ALLOWED" : strerrorname_np(errno));

@@ -11,6 +11,7 @@
  *	flood WORD                   3000 lines on the console first
  *	verdict WORD                 result and manifest first
  *
+ * Before STARTED it writes a line on the console, to be found there whatever comes.
  * A file /before-hello in the initramfs holds a word that is done instead, before anything is said; "hang" is one too.
  */
 #include <elf.h>
@@ -178,6 +179,7 @@ static json_t *await_words(struct channel *channel, struct resoluto_err *err)
 	argv = json_string_value(
 		json_object_get(json_object_get(job, "env"), "RESOLUTO_WORKLOAD_ARGV"));
 	identity_read(boot_id);
+	forge("guest_end is here");
 	if (!argv || channel_send_started(channel, boot_id, err) < 0)
 		return NULL;
 	return json_loads(argv, 0, NULL);

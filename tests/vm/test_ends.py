@@ -17,6 +17,7 @@ from newc import cpio, in_place_of_runner, members_of
 
 SANDBOX_FAILED = 125
 CONSOLE_BYTES = 64 * 1024
+ON_CONSOLE = "guest_end is here"  # what guest_end writes there before STARTED
 
 # A kernel that QEMU boots by its PVH note: an empty interrupt table, and a breakpoint.
 FAULTING_KERNEL = """
@@ -85,6 +86,7 @@ def test_each_end_of_a_guest_has_its_reason(sandbox, kernel, ender, case):
     result, complaint = end(sandbox, ender, *words, options=options)
     assert result["reason"] == reason, result
     assert said in complaint and reason in complaint
+    assert ON_CONSOLE in result["substrate_logs"]
     if reason in ("guest-panic", "guest-out-of-memory"):
         assert "Kernel panic - not syncing: " + said in result["substrate_logs"]
 
@@ -106,6 +108,7 @@ def test_a_triple_fault_of_a_running_machine_has_its_reason(sandbox, tmp_path):
     env = with_init(kernel_environment("distro"), tmp_path / "initrd.img")
     result, _ = end(sandbox, env, "fault")
     assert result["reason"] == "guest-triple-fault", result
+    assert ON_CONSOLE in result["substrate_logs"]
 
 
 @pytest.mark.parametrize("how", ["power-off", "restart", "halt", "exit"])
@@ -142,6 +145,7 @@ def test_the_death_of_the_emulator_has_its_reason(sandbox, ender, number, reason
     out, complaint = run.communicate(timeout=60)
     result = json.loads(out)
     assert (result["reason"], run.returncode) == (reason, SANDBOX_FAILED), result
+    assert ON_CONSOLE in result["substrate_logs"]
     assert number == signal.SIGTERM or f"signal {number:d}" in complaint.decode()
     assert sandbox.runs() == []
 

@@ -19,7 +19,7 @@ KILLED = ["socket", "socketpair", "connect", "ptrace", "vm-read", "fork", "vfork
           "setns", "mount", "bpf", "keyctl", "userfaultfd", "kill", "tgkill", "pidfd", "prlimit", "chmod", "inotify", "setuid",
           "sigio", "sigio-high", "sigio-ex", "sigio-number", "sigio-ioctl", "sigio-ioctl-high", "lease", "notify"]
 REFUSED = {"read-passwd": "EACCES", "list-root": "EACCES", "read-proc": "EACCES", "clone3": "ENOSYS", "io_uring": "ENOSYS",
-           "core": "EPERM"}
+           "core": "EPERM", "files-max": "EPERM", "file-size": "EPERM"}
 
 
 @pytest.mark.parametrize("what", KILLED)

@@ -50,6 +50,7 @@ struct script {
 	int signal_at_launch;     /* written to signal_fd when launched */
 	int signal_write_fd;
 	char spec_env[8192];
+	char spec_labels[1024];
 	struct resoluto_resources spec_resources;
 	struct resoluto_quotas spec_quotas;
 	bool saw_inbox;
@@ -158,12 +159,12 @@ static int put_outbox(const struct script *script, const struct resoluto_launch_
 	return r;
 }
 
-static void remember_env(struct script *script, const struct resoluto_launch_spec *spec)
+static void remember(const char *const *entries, size_t size, char *lines)
 {
-	for (const char *const *entry = spec->env; *entry; entry++) {
-		size_t used = strlen(script->spec_env);
+	for (; entries && *entries; entries++) {
+		size_t used = strlen(lines);
 
-		snprintf(script->spec_env + used, sizeof(script->spec_env) - used, "%s\n", *entry);
+		snprintf(lines + used, size - used, "%s\n", *entries);
 	}
 }
 
@@ -226,7 +227,8 @@ static int guest(void *ctx, const struct resoluto_launch_spec *spec)
 		script->is_busy_once = false;
 		return -EBUSY;
 	}
-	remember_env(script, spec);
+	remember(spec->env, sizeof(script->spec_env), script->spec_env);
+	remember(spec->labels, sizeof(script->spec_labels), script->spec_labels);
 	script->spec_resources = spec->resources;
 	script->spec_quotas = spec->quotas;
 	look_into_inbox(script, spec);
@@ -482,6 +484,7 @@ static void what_the_sandbox_is_told(void)
 	script_init(&script, "memory://");
 	options = options_of(&script);
 	options.env = (const char *const[]){ "A=b", NULL };
+	options.labels = (const char *const[]){ "kind=told", NULL };
 	resoluto_result_free(run(&options));
 	CHECK(strstr(script.spec_env, "A=b\n"));
 	CHECK(strstr(script.spec_env, "RESOLUTO_WORKLOAD_ARGV=[\"program\",\"argument\"]\n"));
@@ -489,6 +492,7 @@ static void what_the_sandbox_is_told(void)
 	CHECK(strstr(script.spec_env, "RESOLUTO_NODE_ID=run\n"));
 	CHECK(strstr(script.spec_env, "RESOLUTO_STORE_PREFIX=run/r1\n"));
 	CHECK(strstr(script.spec_env, "RESOLUTO_HOST_BOOT_IDS="));
+	CHECK_STR(script.spec_labels, "kind=told\nresoluto.run_id=r1\nresoluto.node_id=run\n");
 	CHECK(!script.saw_inbox);
 	script_done(&script);
 }
