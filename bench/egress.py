@@ -19,6 +19,7 @@ os.environ.setdefault("RESOLUTO_BUILD_DIR", str(sandbox.ROOT / "build"))
 sys.path.insert(0, str(sandbox.ROOT / "tests/vm"))
 import guest_host  # noqa: E402
 import rig  # noqa: E402
+from authority import Authority  # noqa: E402
 
 NAME = "bench.example.org"
 ROUNDS = 5
@@ -63,7 +64,7 @@ class Servers:
     def __init__(self, folder, mib):
         folder.chmod(0o755)
         self.folder, self.network = folder, rig.Network(folder)
-        authority = rig.Authority(folder)
+        authority = Authority(folder)
         pem, key = authority.issue(NAME)
         (folder / "files").mkdir()
         with open(folder / "files/big", "wb") as file:

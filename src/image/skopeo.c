@@ -21,6 +21,7 @@
 
 /* How skopeo begins whatever goes wrong with a registry's name. */
 #define NAME_LOOKUP "dial tcp: lookup "
+#define UNKNOWN_AUTHORITY "certificate signed by unknown authority"
 /* A tar, but of something else: a layout's own index is looked for before skopeo is asked. */
 #define NO_DOCKER_ARCHIVE "manifest.json: file does not exist"
 #define NO_OCI_ARCHIVE "/index.json: no such file or directory"
@@ -86,6 +87,8 @@ const char *skopeo_remedy(const char *words)
 	} remedies[] = {
 		{ NAME_LOOKUP,
 		  "; check how the registry's name is written, and this machine's DNS" },
+		{ UNKNOWN_AUTHORITY,
+		  "; if it is the right registry, name its authority by SSL_CERT_FILE" },
 		{ NO_DOCKER_ARCHIVE,
 		  "; it is no archive of docker save: write tar:FILE for a plain root "
 		  "file system" },

@@ -8,6 +8,7 @@ import sys
 
 import jsonschema
 
+from authority import Authority
 from conftest import ROOT, Processes, wait_until
 
 sys.path.insert(0, str(ROOT / "tests/egress"))
@@ -85,7 +86,7 @@ class World:
         self.folder = factory.mktemp("world")
         self.folder.chmod(0o755)
         self.network = rig.Network(self.folder)
-        self.authority = rig.Authority(self.folder)
+        self.authority = Authority(self.folder)
         self.dns_log = self.folder / "dnsmasq.log"
         self.start_names()
         self.start_web()

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 import rig
+from authority import Authority
 
 HERE = pathlib.Path(__file__).resolve().parent
 ZONE = {
@@ -58,7 +59,7 @@ class Site:
         self.folder = factory.mktemp("site")
         self.folder.chmod(0o755)
         self.network = rig.Network(self.folder)
-        self.authority = rig.Authority(self.folder)
+        self.authority = Authority(self.folder)
         self.start_names()
         self.start_web()
 

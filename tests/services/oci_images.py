@@ -10,6 +10,7 @@ import pathlib
 import re
 import signal
 import socket
+import ssl
 import stat
 import subprocess
 import tarfile
@@ -223,14 +224,16 @@ def free_port():
 
 
 @contextlib.contextmanager
-def registry(place, users=None):
-    """docker-registry on loopback with storage of its own.  Yields "127.0.0.1:PORT"."""
+def registry(place, users=None, certificate=None):
+    """docker-registry on loopback with storage of its own; by TLS with a certificate and its key.  Yields "127.0.0.1:PORT"."""
     place = pathlib.Path(place)
     port = free_port()
     place.mkdir()
     config = {"version": 0.1, "log": {"level": "error", "accesslog": {"disabled": True}},
               "storage": {"filesystem": {"rootdirectory": str(place / "storage")}},
               "http": {"addr": f"127.0.0.1:{port}"}}
+    if certificate:
+        config["http"]["tls"] = dict(zip(("certificate", "key"), map(str, certificate)))
     if users:
         (place / "htpasswd").write_text("".join(f"{name}:{hashed}\n" for name, hashed in users.items()))
         config["auth"] = {"htpasswd": {"realm": "test", "path": str(place / "htpasswd")}}
@@ -241,7 +244,8 @@ def registry(place, users=None):
     def is_up():
         assert process.poll() is None, (place / "log").read_text()
         try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/v2/", timeout=5)
+            urllib.request.urlopen(f"http{'s' if certificate else ''}://127.0.0.1:{port}/v2/", timeout=5,
+                                   context=ssl._create_unverified_context())
         except urllib.error.HTTPError as error:
             return error.code == 401
         except OSError:

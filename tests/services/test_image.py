@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Images by real programs: skopeo, a registry, umoci, tar2sqfs; and what is wrong with an image, said clearly."""
 import base64
+import contextlib
 import gzip
 import json
 import os
 import pathlib
 import shutil
 import signal
+import socket
 import socketserver
 import subprocess
 import tarfile
@@ -15,6 +17,7 @@ import threading
 
 import pytest
 
+from authority import Authority
 from conftest import Processes, wait_until
 from oci_images import (Layout, Tool, assert_same_trees, digest, disk_tree, folder, layer, member, push, registry,
                         run, squashfs_tree, tool_path)
@@ -159,6 +162,50 @@ def proxy():
         yield f"http://127.0.0.1:{server.server_address[1]}", asked
         server.shutdown()
         thread.join()
+
+
+@contextlib.contextmanager
+def tunnel_to(server):
+    """The address of a proxy that leads to this server, whatever name it is asked for."""
+    host, port = server.split(":")
+
+    def copy(source, sink):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+
+    class Tunnel(socketserver.StreamRequestHandler):
+        rbufsize = 0  # what follows the request is not ours
+        timeout = 60
+
+        def handle(self):
+            while self.rfile.readline().strip():
+                pass
+            with contextlib.suppress(OSError), socket.create_connection((host, int(port)), self.timeout) as upstream:
+                self.request.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+                back = threading.Thread(target=copy, args=(upstream, self.request))
+                back.start()
+                copy(self.request, upstream)
+                back.join()
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Tunnel) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+def test_who_a_registry_is_is_verified(tool, small, tmp_path):
+    authority = Authority(tmp_path)
+    with registry(tmp_path / "registry", certificate=authority.issue("registry.test")) as host, tunnel_to(host) as proxy:
+        push(f"oci:{small.path}:1", f"{host}/small:1")
+        trusting = {"HTTPS_PROXY": proxy, "SSL_CERT_FILE": str(tmp_path / "ca.pem")}
+        refused = tool.fails("EHOSTUNREACH", "get", "registry.test/small:1", env={"HTTPS_PROXY": proxy})
+        assert "certificate signed by unknown authority; " in refused and "SSL_CERT_FILE" in refused
+        assert "not other.test" in tool.fails("EHOSTUNREACH", "get", "other.test/small:1", env=trusting)
+        assert tool.ok("get", "registry.test/small:1", env=trusting)["digest"] == small.config_digest
 
 
 def test_registries_are_reached_through_the_proxy(tool, proxy):

@@ -103,6 +103,9 @@ static void words_have_meanings(void)
 		  "network "
 		  "is unreachable",
 		  -EHOSTUNREACH, true },
+		{ "pinging container registry reg.example: Get \"https://reg.example/v2/\": x509: "
+		  "certificate signed by unknown authority",
+		  -EHOSTUNREACH, true },
 		{ "Digest did not match, expected sha256:1, got sha256:2", -EBADMSG, false },
 		{ "no image found in manifest list for architecture s390x, variant \"\", OS linux",
 		  -ENOENT, false },
