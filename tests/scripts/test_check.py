@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from conftest import ROOT
+from programs import program
 
 PASSED = '<testcase classname="a" name="good"/>'
 SKIPPED = '<testcase classname="a" name="later"><skipped message="no time"/></testcase>'
@@ -35,12 +36,9 @@ def test_results_are_counted(tmp_path, failed_steps, cases, last, code):
 def test_a_step_that_fails_is_counted_too(tmp_path):
     """In a copy: a check of ours may be going on in this one."""
     shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
-    programs = tmp_path / "bin"
-    programs.mkdir()
     for name, text in (("dpkg-query", "exit 1"), ("apt-get", "echo no network today >&2; exit 100"), ("sudo", "exit 1")):
-        (programs / name).write_text(f"#!/bin/sh\n{text}\n")
-        (programs / name).chmod(0o755)
+        path = program(tmp_path / "bin", name, f"#!/bin/sh\n{text}\n")
     done = subprocess.run(["bash", tmp_path / "scripts/check.sh"], text=True, capture_output=True,
-                          env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}",
+                          env={**os.environ, "PATH": path,
                                "RESOLUTO_TEST_CACHE": str(tmp_path / "cache")})
     assert done.returncode == 1 and done.stdout.splitlines()[-1] == "0 passed, 1 failed", done.stdout + done.stderr

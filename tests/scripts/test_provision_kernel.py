@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from conftest import ROOT, needed
+from programs import program
 
 DEPENDS = """#!/bin/sh
 case "$*" in depends*) printf '%s\\n  Depends: linux-image-{version}\\n' linux-image ;; esac
@@ -26,8 +27,7 @@ class Place:
         self.asked = folder / "asked"
 
     def program(self, name, text):
-        (self.programs / name).write_text(text)
-        (self.programs / name).chmod(0o755)
+        program(self.programs, name, text)
 
     def provision(self, *arguments):
         return subprocess.run(["bash", ROOT / "scripts/provision-kernel.sh", self.out, *arguments], text=True, timeout=120,
