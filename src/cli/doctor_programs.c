@@ -5,6 +5,18 @@
 #include "cli/doctor.h"
 #include "cli/facts.h"
 
+/* With a thread for each processor, under emulation. */
+static bool has_cpu_threads(const struct config *config)
+{
+	const char *accel = config_get(config, "RESOLUTO_LOCAL_ACCEL");
+	const char *kernel = config_get(config, "RESOLUTO_LOCAL_KERNEL");
+	const struct machine_row *row;
+
+	return accel && strcmp(accel, "tcg") == 0 && kernel && kernel[0] &&
+	       kernel_row(kernel, config_get(config, "RESOLUTO_LOCAL_MACHINE"), &row, NULL) == 0 &&
+	       machine_has_cpu_threads(row);
+}
+
 void check_qemu(const struct config *config, struct finding *finding)
 {
 	CLEANUP(mem_free) char *path = NULL;
@@ -25,6 +37,10 @@ void check_qemu(const struct config *config, struct finding *finding)
 		return;
 	}
 	text_addf(&finding->note, "%s, version %s", path, version);
+	if (fact_qemu_keeps_old_code(version) && has_cpu_threads(config))
+		text_add(&finding->note,
+		         ": a program that compiles while it runs (Java, .NET) may crash under "
+		         "emulation before QEMU 8.1, unless it has one processor: --cpus 1");
 }
 
 void check_shim(const struct config *config, struct finding *finding)

@@ -94,6 +94,14 @@ int fact_program_version(const char *program, char ret_version[FACT_MAX])
 	return ret_version[0] ? 0 : -ENODATA;
 }
 
+bool fact_qemu_keeps_old_code(const char *version)
+{
+	unsigned major, minor;
+
+	return sscanf(version, "%u.%u", &major, &minor) == 2 &&
+	       (major < 8 || (major == 8 && minor < 1));
+}
+
 static int banner_in(const char *bytes, size_t len, char ret_version[FACT_MAX])
 {
 	static const char banner[] = "Linux version ";

@@ -3,6 +3,7 @@
 
 /* facts.h - what is installed here: for `doctor` and `version`. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,5 +34,8 @@ const char *fact_kernel_format(const void *bytes, size_t len); /* "ELF"; NULL: n
 const char *fact_initrd_format(const void *bytes, size_t len); /* "gzip"; NULL: none */
 /* Pure: the version in the output of a program; ret_version is "" if there is none. */
 void fact_version_in(const char *text, char ret_version[FACT_MAX]);
+/* Pure: a QEMU of this version may go on executing code that another processor has replaced (before 8.1;
+ * docs/design/machine.md, "Threads of the emulator"). */
+bool fact_qemu_keeps_old_code(const char *version);
 /* A line "MemAvailable:  123 kB" of /proc/meminfo, in bytes; 0 if it is not there.  Pure. */
 uint64_t fact_meminfo(const char *text, const char *name);

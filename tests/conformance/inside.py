@@ -27,6 +27,11 @@ def prepared():
     return folder
 
 
+def both_ends(text, limit=16000):
+    """What a failing program said: why it failed stands at the end, or (a crash with its report) at the beginning."""
+    return text if len(text) <= limit else f"{text[:limit // 2]}\n[...]\n{text[-limit // 2:]}"
+
+
 class Guest:
     """One kernel with the image; what scripts report is kept, for a test looks at one line of it."""
 
@@ -45,7 +50,7 @@ class Guest:
     def passes(self, *argv, **options):
         """The output of a program that must end well."""
         result = self.run(*argv, **options)
-        assert result["ok"], f"{result['reason']} {result['exit_code']}: {result['output'][-6000:]}"
+        assert result["ok"], f"{result['reason']} {result['exit_code']}: {both_ends(result['output'])}"
         return result["output"]
 
     def lines(self, *argv, options=()):

@@ -8,6 +8,15 @@ PROJECTS = pathlib.Path(__file__).resolve().parent / "guest/projects"
 DISK = ("--disk", "4Gi")
 
 
+# QEMU before 8.1 may keep code that another processor has replaced: what compiles while it runs has one processor under
+# emulation, as docs/guest-kernel.md says.  With a kernel that patches itself all processors are one thread of QEMU's.
+ONE_PROCESSOR = ("--cpus", "1")
+
+
+def processors_for_compilers(guest):
+    return ONE_PROCESSOR if guest.is_built else ()
+
+
 def project(guest, name, *options):
     return guest.passes("sh", "run.sh", workspace=PROJECTS / name, options=(*DISK, *options))
 
@@ -28,7 +37,11 @@ def test_rust_with_cargo(patient_guest):
 
 
 def test_java(patient_guest):
-    assert project(patient_guest, "java").splitlines()[-1].startswith("hello 4950 text ")
+    assert project(patient_guest, "java", *processors_for_compilers(patient_guest)).splitlines()[-1].startswith("hello 4950 text ")
+
+
+def test_code_that_is_written_while_it_runs(guest):
+    assert project(guest, "code", *processors_for_compilers(guest)) == "0 of 2000 calls were of code that had been replaced\n"
 
 
 def test_postgresql(patient_guest):

@@ -306,6 +306,16 @@ bool machine_leaves_by_reset(const struct machine_row *row)
 	return row->leaves_by_reset;
 }
 
+bool machine_has_cpu_threads(const struct machine_row *row)
+{
+	for (const struct argument *argument = row->machine; argument->words[0]; argument++) {
+		if (strcmp(argument->words[0], "-accel") == 0 &&
+		    strstr(argument->words[1], "thread=single"))
+			return false;
+	}
+	return true;
+}
+
 bool machine_needs_tsc(const struct machine_row *row, enum accel accel)
 {
 	return row->has_tsc && accel == ACCEL_TCG;

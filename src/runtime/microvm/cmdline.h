@@ -46,6 +46,8 @@ const char *machine_kernel_kind(const struct machine_row *row); /* "built", "deb
 const char *machine_qemu(const struct machine_row *row);        /* program looked up in PATH */
 /* It has no switch: who is done resets it. */
 bool machine_leaves_by_reset(const struct machine_row *row);
+/* Under emulation each of its processors is a thread of QEMU's, not all of them one. */
+bool machine_has_cpu_threads(const struct machine_row *row);
 /* Whether the row's kernel wants the host's TSC rate under this acceleration. */
 bool machine_needs_tsc(const struct machine_row *row, enum accel accel);
 

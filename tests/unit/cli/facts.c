@@ -36,6 +36,13 @@ static void versions_are_found_in_words(void)
 	check_version("3", "3");
 }
 
+static void old_qemus_keep_old_code(void)
+{
+	CHECK(fact_qemu_keeps_old_code("7.2.22") && fact_qemu_keeps_old_code("8.0.5"));
+	CHECK(!fact_qemu_keeps_old_code("8.1.0") && !fact_qemu_keeps_old_code("10.0.2"));
+	CHECK(!fact_qemu_keeps_old_code("") && !fact_qemu_keeps_old_code("seven"));
+}
+
 static void formats_are_told_by_their_first_bytes(void)
 {
 	char zimage[0x206] = { 0 };
@@ -152,6 +159,7 @@ static void runs_are_alive_kept_or_dead(void)
 int main(void)
 {
 	RUN(versions_are_found_in_words);
+	RUN(old_qemus_keep_old_code);
 	RUN(formats_are_told_by_their_first_bytes);
 	RUN(memory_is_read_from_its_line);
 	RUN(a_kernel_tells_its_version);

@@ -164,6 +164,16 @@ static void a_reliable_clock_needs_its_measured_rate(void)
 	}
 }
 
+/* A kernel that patches itself must not be run by a thread for each processor. */
+static void only_our_kernels_have_threads(void)
+{
+	const struct machine_row *row;
+
+	for (unsigned i = 0; (row = machine_at(i)); i++)
+		CHECK(machine_has_cpu_threads(row) ==
+		      (strcmp(machine_kernel_kind(row), "built") == 0));
+}
+
 static void sizes_are_checked_and_rounded(void)
 {
 	const uint64_t gib = 1ull << 30;
@@ -191,6 +201,7 @@ int main(void)
 	RUN(no_argument_holds_a_path_but_those_of_the_table);
 	RUN(the_kernel_s_words_carry_nothing_of_the_run);
 	RUN(a_reliable_clock_needs_its_measured_rate);
+	RUN(only_our_kernels_have_threads);
 	RUN(sizes_are_checked_and_rounded);
 	return check_done();
 }
