@@ -101,8 +101,10 @@ def machine(provisioned, tmp_path):
     theirs, ours = pathlib.Path(env["RESOLUTO_CACHE_DIR"]), tmp_path / "cache"
     ours.mkdir()
     tmp_path.chmod(0o711)  # an emulator with a user of its own reads from here
+    (theirs / "images").mkdir(exist_ok=True)
     (ours / "images").symlink_to(theirs / "images")
-    shutil.copy(theirs / "refs.json", ours)
+    if (theirs / "refs.json").exists():  # an image of the system's own cache serves as well, and is named there
+        shutil.copy(theirs / "refs.json", ours)
     shutil.copytree(theirs / "kernel/distro", ours / "kernel/distro")
     return (["--accel", "tcg", *arguments],
             {"RESOLUTO_CACHE_DIR": str(ours), "RESOLUTO_LOCAL_QEMU": shutil.which(f"qemu-system-{os.uname().machine}")})
